@@ -3,3 +3,10 @@ module github.com/hotledger/hotledger/schemas
 go 1.26.0
 
 require google.golang.org/protobuf v1.36.12
+
+require (
+	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/pierrec/lz4/v4 v4.1.33 // indirect
+	github.com/twmb/franz-go v1.22.3
+	github.com/twmb/franz-go/pkg/kmsg v1.15.1 // indirect
+)

@@ -1,0 +1,116 @@
+// Package reason is the catalogue of rejections: for each, the word to switch on, what it means, and what the caller can do.
+package reason
+
+import (
+	"strings"
+
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+)
+
+// Entry is one line of the catalogue.
+type Entry struct {
+	// Code is the word that logs, tables, JSON and ClickHouse use: "INSUFFICIENT_FUNDS". "" for an applied command.
+	Code string
+	// Text says what was wrong, in one sentence.
+	Text string
+	// NextStep says what the caller can do about it, in the imperative.
+	NextStep string
+}
+
+// One command id has one outcome for ever. So whatever the caller changes or repeats after a recorded rejection goes out under a new id.
+const newID = " Send it under a new command id: this id keeps this outcome for ever."
+
+var catalogue = map[ledgerv1.Reason]Entry{
+	ledgerv1.Reason_REASON_UNSPECIFIED: {
+		Text:     "The command was applied.",
+		NextStep: "Do nothing; a retry under the same command id gets this same outcome.",
+	},
+	ledgerv1.Reason_REASON_ACCOUNT_UNKNOWN: {
+		Text:     "The account was never opened.",
+		NextStep: "Open the account first, or check its id letter by letter." + newID,
+	},
+	ledgerv1.Reason_REASON_ACCOUNT_EXISTS: {
+		Text:     "The account is open already; its terms were not changed.",
+		NextStep: "Use the account as it is; if another command opened it with other terms, choose another account id." + newID,
+	},
+	ledgerv1.Reason_REASON_INSUFFICIENT_FUNDS: {
+		Text:     "The amount is more than what is available: balance less held less floor.",
+		NextStep: "Credit the account first, or ask for less." + newID,
+	},
+	ledgerv1.Reason_REASON_CURRENCY_MISMATCH: {
+		Text:     "The account is in another currency than the command.",
+		NextStep: "Use the account's own currency, or another account; the ledger never converts." + newID,
+	},
+	ledgerv1.Reason_REASON_LIMIT_EXCEEDED: {
+		Text:     "The amount, or the balance after it, has more than 18 digits in minor units.",
+		NextStep: "Split the amount over several accounts, or use a unit with a smaller exponent." + newID,
+	},
+	ledgerv1.Reason_REASON_SEQUENCE_MISMATCH: {
+		Text:     "The account is not at the sequence that the command expects: something else changed it in between.",
+		NextStep: "Read the account again, decide again on what it says now, and ask with its new sequence." + newID,
+	},
+	ledgerv1.Reason_REASON_DEADLINE_PASSED: {
+		Text:     "The command was decided after its deadline, so nothing was done.",
+		NextStep: "If it is still wanted, ask again with a later deadline." + newID,
+	},
+	ledgerv1.Reason_REASON_COMMAND_ID_REUSED: {
+		Text:     "The command id is known with another payload. The first outcome stands; this command was not looked at.",
+		NextStep: "Choose a new command id for a new request; for a retry, send exactly what was sent the first time.",
+	},
+	ledgerv1.Reason_REASON_INVALID_COMMAND_ID: {
+		Text:     "The command id is not 1 to 128 bytes of UTF-8 without control characters.",
+		NextStep: "Choose an id within these limits, such as a UUID, and send the command again.",
+	},
+	ledgerv1.Reason_REASON_INVALID_OPERATION: {
+		Text:     "The operation is missing, not known to this ledger, or does not go with the fields that were sent.",
+		NextStep: "Set one of open, debit, credit (repair is the reconciler's), and only the fields that belong to it." + newID,
+	},
+	ledgerv1.Reason_REASON_INVALID_ACCOUNT: {
+		Text:     "The account id is not 1 to 128 bytes of UTF-8 without control characters, or names an external account (\"@...\").",
+		NextStep: "Use the id of a controlled account; an external account can only be the counter account." + newID,
+	},
+	ledgerv1.Reason_REASON_INVALID_COUNTER_ACCOUNT: {
+		Text:     "The counter account id is malformed, or is the account itself.",
+		NextStep: "Name the other side of the posting, or leave it out to mean \"@world\"." + newID,
+	},
+	ledgerv1.Reason_REASON_INVALID_AMOUNT: {
+		Text:     "The amount is not a whole number of minor units above zero, or the operation takes none.",
+		NextStep: "Send digits alone, without sign, point or leading zero: 12.50 USD is \"1250\"." + newID,
+	},
+	ledgerv1.Reason_REASON_INVALID_CURRENCY: {
+		Text:     "The currency is neither an ISO 4217 code nor a custom unit with its exponent.",
+		NextStep: "Send a code such as \"USD\", or a custom unit such as \"POINTS/0\"." + newID,
+	},
+	ledgerv1.Reason_REASON_INVALID_FLOOR: {
+		Text:     "The floor is not \"0\" or a negative whole number of minor units.",
+		NextStep: "Leave the floor out for \"0\", or send an overdraft such as \"-500000\"." + newID,
+	},
+	ledgerv1.Reason_REASON_INVALID_REPAIR: {
+		Text:     "The repair does not say in full what the log says and which break asks for it.",
+		NextStep: "Let the reconciler issue repairs; if it did, report this as a defect of the ledger." + newID,
+	},
+	ledgerv1.Reason_REASON_INVALID_TEXT: {
+		Text:     "A text field, the metadata or a time is longer than allowed, out of range, or not UTF-8.",
+		NextStep: "Shorten or correct the field that the detail names." + newID,
+	},
+}
+
+// Of returns the entry of a reason. For a reason that this build does not know (sent by a newer one) the code is the number.
+func Of(r ledgerv1.Reason) Entry {
+	if entry, ok := catalogue[r]; ok {
+		entry.Code = code(r)
+		return entry
+	}
+	return Entry{
+		Code:     r.String(),
+		Text:     "This build does not know the reason.",
+		NextStep: "Update the client, then look the reason up again.",
+	}
+}
+
+func code(r ledgerv1.Reason) string {
+	if r == ledgerv1.Reason_REASON_UNSPECIFIED {
+		return ""
+	}
+	return strings.TrimPrefix(r.String(), "REASON_")
+}
