@@ -4,8 +4,14 @@ go 1.26.0
 
 require (
 	github.com/hotledger/hotledger/schemas v0.0.0
+	github.com/redis/go-redis/v9 v9.23.0
+	google.golang.org/protobuf v1.36.12
 )
 
-replace (
-	github.com/hotledger/hotledger/schemas => ../schemas
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
 )
+
+replace github.com/hotledger/hotledger/schemas => ../schemas

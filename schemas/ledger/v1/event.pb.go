@@ -25,7 +25,7 @@ const (
 type Event struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Outcome *Outcome               `protobuf:"bytes,1,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	// SHA-1 over the chain before this event and everything that Redis decided in it (lua/chain.go), 20 bytes.
+	// SHA-1 over the chain before this event and everything that Redis decided in it (lua/record.go), 20 bytes.
 	Chain []byte `protobuf:"bytes,2,opt,name=chain,proto3" json:"chain,omitempty"`
 	// Hash of the command's payload that a repeated id is compared with, 16 bytes.
 	Fingerprint []byte `protobuf:"bytes,3,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`

@@ -180,7 +180,9 @@ type AccountState struct {
 	// Number of applied changes since the account was opened, gap-free from 1.
 	Sequence uint64 `protobuf:"varint,4,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// "USD/2", "POINTS/0": currency or custom unit, and its exponent.
-	Unit          string `protobuf:"bytes,5,opt,name=unit,proto3" json:"unit,omitempty"`
+	Unit string `protobuf:"bytes,5,opt,name=unit,proto3" json:"unit,omitempty"`
+	// "active".
+	Status        string `protobuf:"bytes,6,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -246,6 +248,13 @@ func (x *AccountState) GetSequence() uint64 {
 func (x *AccountState) GetUnit() string {
 	if x != nil {
 		return x.Unit
+	}
+	return ""
+}
+
+func (x *AccountState) GetStatus() string {
+	if x != nil {
+		return x.Status
 	}
 	return ""
 }
@@ -367,13 +376,14 @@ var File_ledger_v1_outcome_proto protoreflect.FileDescriptor
 
 const file_ledger_v1_outcome_proto_rawDesc = "" +
 	"\n" +
-	"\x17ledger/v1/outcome.proto\x12\tledger.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x82\x01\n" +
+	"\x17ledger/v1/outcome.proto\x12\tledger.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9a\x01\n" +
 	"\fAccountState\x12\x18\n" +
 	"\abalance\x18\x01 \x01(\tR\abalance\x12\x12\n" +
 	"\x04held\x18\x02 \x01(\tR\x04held\x12\x14\n" +
 	"\x05floor\x18\x03 \x01(\tR\x05floor\x12\x1a\n" +
 	"\bsequence\x18\x04 \x01(\x04R\bsequence\x12\x12\n" +
-	"\x04unit\x18\x05 \x01(\tR\x04unit\"\xca\x02\n" +
+	"\x04unit\x18\x05 \x01(\tR\x04unit\x12\x16\n" +
+	"\x06status\x18\x06 \x01(\tR\x06status\"\xca\x02\n" +
 	"\aOutcome\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x18\n" +

@@ -1,0 +1,90 @@
+package lua
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+)
+
+// Fingerprint stands for the payload of a command: what a repeated command id is compared with. The first 16 bytes of a SHA-256.
+type Fingerprint [16]byte
+
+// FingerprintOf hashes the fields that say what the command does, each with its length, in a fixed order, so that the encoding
+// of the message (field order, unknown fields, map order) does not matter. Left out is what describes the request alone:
+// requested_at, source, reply_to, traceparent.
+func FingerprintOf(c *ledgerv1.Command) Fingerprint {
+	h := fingerprinter{Hash: sha256.New()}
+	h.text(c.GetAccount())
+	h.number(uint64(c.GetOperation())) //nolint:gosec // a bit pattern, not a quantity
+	h.text(c.GetAmount())
+	h.text(c.GetCurrency())
+	h.text(c.GetCounterAccount())
+	h.text(c.GetReference())
+	h.text(c.GetDescription())
+	for _, k := range slices.Sorted(maps.Keys(c.GetMetadata())) {
+		h.text(k)
+		h.text(c.GetMetadata()[k])
+	}
+	h.time(c.GetEffectiveTime())
+	h.time(c.GetDeadline())
+	h.optional(c.ExpectedSequence)
+	h.text(c.GetOpen().GetFloor())
+	if r := c.GetRepair(); r != nil {
+		h.snapshot(r.GetSeen())
+		h.snapshot(r.GetLog())
+		h.text(r.GetGeneration())
+		h.text(r.GetRunId())
+		h.text(r.GetBreakId())
+	}
+	return Fingerprint(h.Sum(nil)[:16])
+}
+
+type fingerprinter struct{ hash.Hash }
+
+func (h fingerprinter) number(n uint64) {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], n)
+	h.Write(b[:])
+}
+
+func (h fingerprinter) text(s string) {
+	h.number(uint64(len(s)))
+	h.Write([]byte(s))
+}
+
+func (h fingerprinter) optional(n *uint64) {
+	if n == nil {
+		h.text("")
+		return
+	}
+	h.text("set")
+	h.number(*n)
+}
+
+func (h fingerprinter) time(t *timestamppb.Timestamp) {
+	if t == nil {
+		h.text("")
+		return
+	}
+	h.text("set")
+	h.number(uint64(t.GetSeconds())) //nolint:gosec // a bit pattern, not a quantity
+	h.number(uint64(t.GetNanos()))   //nolint:gosec // a bit pattern, not a quantity
+}
+
+func (h fingerprinter) snapshot(s *ledgerv1.AccountSnapshot) {
+	if s == nil {
+		h.text("")
+		return
+	}
+	h.text("set")
+	h.number(s.GetSequence())
+	for _, text := range []string{s.GetBalance(), s.GetHeld(), s.GetFloor(), s.GetUnit()} {
+		h.text(text)
+	}
+}

@@ -1,0 +1,16 @@
+-- An account as its record in the accounts hash: "balance held sequence floor unit status".
+local function account(record)
+    local balance, held, sequence, floor, unit, status =
+        string.match(record, '^(%-?%d+) (%-?%d+) (%d+) (%-?%d+) (%S+) (%S+)$')
+    if not balance then return nil end
+    local a = { sequence = tonumber(sequence), unit = unit, status = status }
+    a.balance_high, a.balance_low = amount(balance)
+    a.held_high, a.held_low = amount(held)
+    a.floor_high, a.floor_low = amount(floor)
+    return a
+end
+
+local function account_record(a)
+    return string.format('%s %s %d %s %s %s', digits(a.balance_high, a.balance_low), digits(a.held_high, a.held_low),
+        a.sequence, digits(a.floor_high, a.floor_low), a.unit, a.status)
+end

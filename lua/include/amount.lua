@@ -1,0 +1,46 @@
+-- Money in two limbs: value = high * 10^9 + low, 0 <= low < 10^9. Every limb is an integer far below 2^53,
+-- so all that follows is exact to 18 digits, where a single Lua number (a double) is exact to 15.
+local BASE = 1000000000
+
+local function amount(digits)
+    local negative = string.byte(digits) == 45
+    if negative then digits = string.sub(digits, 2) end
+    local high, low = 0, tonumber(digits)
+    if #digits > 9 then
+        high, low = tonumber(string.sub(digits, 1, -10)), tonumber(string.sub(digits, -9))
+    end
+    if not negative then return high, low end
+    if low == 0 then return -high, 0 end
+    return -high - 1, BASE - low
+end
+
+local function plus(high, low, high2, low2)
+    high, low = high + high2, low + low2
+    if low >= BASE then return high + 1, low - BASE end
+    return high, low
+end
+
+local function minus(high, low, high2, low2)
+    high, low = high - high2, low - low2
+    if low < 0 then return high - 1, low + BASE end
+    return high, low
+end
+
+local function below(high, low, high2, low2)
+    return high < high2 or (high == high2 and low < low2)
+end
+
+-- At most 18 digits, either sign.
+local function in_range(high, low)
+    return high < BASE and (high > -BASE or (high == -BASE and low > 0))
+end
+
+local function digits(high, low)
+    local sign = ''
+    if high < 0 then
+        sign, high, low = '-', -high, -low
+        if low < 0 then high, low = high - 1, low + BASE end
+    end
+    if high == 0 then return string.format('%s%d', sign, low) end
+    return string.format('%s%d%09d', sign, high, low)
+end

@@ -1,0 +1,160 @@
+package lua
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+)
+
+// Condition is what Inspect found of a shard's keys.
+type Condition int
+
+const (
+	// Empty: no key exists.
+	Empty Condition = iota + 1
+	// Broken: the keys do not belong together.
+	Broken
+	// Whole: every key carries the head.
+	Whole
+)
+
+// State is a shard in Redis, read in one moment.
+type State struct {
+	Condition  Condition
+	Head       Head   // zero unless Whole
+	Generation string // names the recovery that wrote these keys
+	Why        string // what is broken
+	Outbox     []Entry
+}
+
+// Entry is what one call of apply.lua left in the outbox.
+type Entry struct {
+	ID string
+	// Before is the head that the call started from; each event is linked to it through the ones before.
+	Before Head
+	Events []*ledgerv1.Event
+}
+
+// After is the head at the end of the entry.
+func (e Entry) After() Head { return HeadOf(e.Events[len(e.Events)-1]) }
+
+// EventOf makes the event of a new decision.
+func EventOf(c Command, d Decision) (*ledgerv1.Event, error) {
+	chain, err := hex.DecodeString(d.Head.Chain)
+	if err != nil {
+		return nil, fmt.Errorf("chain of command %q: %w", c.GetCommandId(), err)
+	}
+	return &ledgerv1.Event{Outcome: d.Outcome, Chain: chain, Fingerprint: c.Fingerprint[:], Command: c.Command}, nil
+}
+
+// Inspect reads head and outbox of a shard in one atomic call.
+func (s *Store) Inspect(ctx context.Context, shard int) (State, error) {
+	reply, err := s.run(ctx, inspectScript, liveKeys(shard))
+	if err != nil {
+		return State{}, fmt.Errorf("inspect shard %d: %w", shard, err)
+	}
+	state, err := parseShard(shard, reply)
+	if err != nil {
+		return State{}, fmt.Errorf("inspect shard %d: %w", shard, err)
+	}
+	return state, nil
+}
+
+func parseShard(shard int, reply []any) (State, error) {
+	var entries []any
+	if len(reply) == 5 {
+		entries, _ = reply[4].([]any)
+		reply = reply[:4]
+	}
+	words, err := texts(reply)
+	switch {
+	case err != nil:
+		return State{}, err
+	case len(words) == 1 && words[0] == "EMPTY":
+		return State{Condition: Empty}, nil
+	case len(words) == 4 && words[0] == "BROKEN":
+		return State{Condition: Broken, Why: words[3]}, nil
+	case len(words) != 4 || words[0] != "WHOLE":
+		return State{}, fmt.Errorf("script answered %q", words)
+	}
+	state := State{Condition: Whole, Generation: words[3]}
+	if state.Head, err = parseHead(words[1], words[2]); err != nil {
+		return State{}, err
+	}
+	for _, raw := range entries {
+		entry, err := parseEntry(shard, raw)
+		if err != nil {
+			return State{Condition: Broken, Why: err.Error()}, nil
+		}
+		state.Outbox = append(state.Outbox, entry)
+	}
+	return state, nil
+}
+
+// parseEntry reads {id, {"prev", chain, "<chain> <record>", body, ...}} and recomputes every link.
+func parseEntry(shard int, raw any) (Entry, error) {
+	pair, ok := raw.([]any)
+	if !ok || len(pair) != 2 {
+		return Entry{}, fmt.Errorf("outbox entry is %T, not a pair", raw)
+	}
+	id, _ := pair[0].(string)
+	list, _ := pair[1].([]any)
+	fields, err := texts(list)
+	if err != nil || len(fields) < 4 || len(fields)%2 != 0 || fields[0] != "prev" {
+		return Entry{}, fmt.Errorf("outbox entry %s is not one of apply.lua", id)
+	}
+	entry := Entry{ID: id}
+	var head Head
+	for i := 2; i < len(fields); i += 2 {
+		event, err := parseOutboxEvent(shard, fields[i], fields[i+1])
+		if err != nil {
+			return Entry{}, fmt.Errorf("outbox entry %s: %w", id, err)
+		}
+		if i == 2 {
+			entry.Before = Head{Position: event.GetOutcome().GetPosition() - 1, Chain: fields[1]}
+			head = entry.Before
+		}
+		if head, err = HeadAfter(head, event); err != nil {
+			return Entry{}, fmt.Errorf("outbox entry %s: %w", id, err)
+		}
+		entry.Events = append(entry.Events, event)
+	}
+	return entry, nil
+}
+
+func parseOutboxEvent(shard int, field, body string) (*ledgerv1.Event, error) {
+	const chainDigits = 40
+	if len(field) <= chainDigits {
+		return nil, fmt.Errorf("field %q is cut short", field)
+	}
+	chain, err := hex.DecodeString(field[:chainDigits])
+	if err != nil {
+		return nil, fmt.Errorf("chain: %w", err)
+	}
+	command := &ledgerv1.Command{}
+	if err := proto.Unmarshal([]byte(body), command); err != nil {
+		return nil, fmt.Errorf("body: %w", err)
+	}
+	outcome, err := parseOutcome(shard, command.GetCommandId(), command.GetAccount(), field[chainDigits+1:])
+	if err != nil {
+		return nil, err
+	}
+	fingerprint := FingerprintOf(command)
+	return &ledgerv1.Event{Outcome: outcome, Chain: chain, Fingerprint: fingerprint[:], Command: command}, nil
+}
+
+// Trim deletes outbox entries by the ids that Apply or Inspect gave. An id carries position and chain, so nothing else is deleted.
+// Only for what a confirmed commit contained.
+func (s *Store) Trim(ctx context.Context, shard int, entries []string) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	if err := s.rdb.XDel(ctx, OutboxKey(shard), entries...).Err(); err != nil {
+		return fmt.Errorf("trim outbox of shard %d: %w", shard, err)
+	}
+	return nil
+}

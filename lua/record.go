@@ -1,0 +1,143 @@
+package lua
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+)
+
+// An outcome record is one line of words, written by apply.lua, remembered in the outcomes hash, carried by the outbox and hashed into
+// the chain: "<position> <decided at ms> <applied or REASON> <delta> <account record or ->".
+// An account record is "<balance> <held> <sequence> <floor> <unit> <status>".
+
+const (
+	applied       = "applied"
+	noAccount     = "-"
+	reasonPrefix  = "REASON_"
+	recordWords   = 4 // before the account record
+	accountFields = 6
+)
+
+// Account is one controlled account as Redis has it. Amounts are minor units.
+type Account struct {
+	ID       string
+	Balance  int64
+	Held     int64
+	Floor    int64
+	Sequence uint64
+	Unit     string // "USD/2"
+	Status   string // "active"
+}
+
+// ParseAccount reads an account record.
+func ParseAccount(id, record string) (Account, error) {
+	state, err := parseState(record)
+	if err != nil {
+		return Account{}, fmt.Errorf("account %q: %w", id, err)
+	}
+	a := Account{ID: id, Sequence: state.GetSequence(), Unit: state.GetUnit(), Status: state.GetStatus()}
+	for text, to := range map[string]*int64{state.GetBalance(): &a.Balance, state.GetHeld(): &a.Held, state.GetFloor(): &a.Floor} {
+		if *to, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return Account{}, fmt.Errorf("account %q: %w", id, err)
+		}
+	}
+	return a, nil
+}
+
+func parseState(record string) (*ledgerv1.AccountState, error) {
+	f := strings.Split(record, " ")
+	if len(f) != accountFields {
+		return nil, fmt.Errorf("record %q has %d fields, not %d", record, len(f), accountFields)
+	}
+	sequence, err := strconv.ParseUint(f[2], 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("record %q: sequence: %w", record, err)
+	}
+	return &ledgerv1.AccountState{Balance: f[0], Held: f[1], Sequence: sequence, Floor: f[3], Unit: f[4], Status: f[5]}, nil
+}
+
+func stateRecord(s *ledgerv1.AccountState) string {
+	if s == nil {
+		return noAccount
+	}
+	return fmt.Sprintf("%s %s %d %s %s %s", s.GetBalance(), s.GetHeld(), s.GetSequence(), s.GetFloor(), s.GetUnit(), s.GetStatus())
+}
+
+// parseOutcome reads an outcome record of a command.
+func parseOutcome(shard int, commandID, account, record string) (*ledgerv1.Outcome, error) {
+	f := strings.SplitN(record, " ", recordWords+1)
+	if len(f) != recordWords+1 {
+		return nil, fmt.Errorf("outcome record %q of command %q is cut short", record, commandID)
+	}
+	position, errPosition := strconv.ParseUint(f[0], 10, 64)
+	decidedAt, errDecided := strconv.ParseInt(f[1], 10, 64)
+	status, reason, errWord := parseWord(f[2])
+	if err := errors.Join(errPosition, errDecided, errWord); err != nil {
+		return nil, fmt.Errorf("outcome record %q of command %q: %w", record, commandID, err)
+	}
+	o := &ledgerv1.Outcome{
+		CommandId: commandID, Account: account, Status: status, Reason: reason, Shard: uint32(shard), //nolint:gosec // a shard is a partition number
+		Position: position, Delta: f[3], DecidedAt: timestamppb.New(time.UnixMilli(decidedAt)),
+	}
+	if f[4] != noAccount {
+		after, err := parseState(f[4])
+		if err != nil {
+			return nil, fmt.Errorf("outcome of command %q: %w", commandID, err)
+		}
+		o.After = after
+	}
+	return o, nil
+}
+
+func parseWord(word string) (ledgerv1.Status, ledgerv1.Reason, error) {
+	if word == applied {
+		return ledgerv1.Status_STATUS_APPLIED, ledgerv1.Reason_REASON_UNSPECIFIED, nil
+	}
+	reason, ok := ledgerv1.Reason_value[reasonPrefix+word]
+	if !ok || reason == 0 {
+		return 0, 0, fmt.Errorf("unknown reason %q", word)
+	}
+	return ledgerv1.Status_STATUS_REJECTED, ledgerv1.Reason(reason), nil
+}
+
+func outcomeRecord(o *ledgerv1.Outcome) string {
+	word := applied
+	if o.GetStatus() == ledgerv1.Status_STATUS_REJECTED {
+		word = reasonWord(o.GetReason())
+	}
+	return fmt.Sprintf("%d %d %s %s %s", o.GetPosition(), o.GetDecidedAt().AsTime().UnixMilli(), word, o.GetDelta(), stateRecord(o.GetAfter()))
+}
+
+func reasonWord(r ledgerv1.Reason) string { return strings.TrimPrefix(r.String(), reasonPrefix) }
+
+// ErrChainBroken says that an event does not follow from the head before it: a gap, a fork or a changed record.
+var ErrChainBroken = errors.New("chain broken")
+
+// HeadAfter checks that the event follows the head, and returns the head after it. Encode and decode meet here: what Redis hashed
+// into the chain is computed again from the fields of the event.
+func HeadAfter(before Head, e *ledgerv1.Event) (Head, error) {
+	o := e.GetOutcome()
+	if o.GetPosition() != before.Position+1 {
+		return Head{}, fmt.Errorf("%w: position %d follows %d", ErrChainBroken, o.GetPosition(), before.Position)
+	}
+	if len(e.GetFingerprint()) != len(Fingerprint{}) {
+		return Head{}, fmt.Errorf("%w: fingerprint of %d bytes at position %d", ErrChainBroken, len(e.GetFingerprint()), o.GetPosition())
+	}
+	after := before.Next(o.GetCommandId(), o.GetAccount(), Fingerprint(e.GetFingerprint()), outcomeRecord(o))
+	if stored := hex.EncodeToString(e.GetChain()); stored != after.Chain {
+		return Head{}, fmt.Errorf("%w: position %d of shard %d carries %s, its content gives %s", ErrChainBroken, o.GetPosition(), o.GetShard(), stored, after.Chain)
+	}
+	return after, nil
+}
+
+// HeadOf is the head that an event of the log carries.
+func HeadOf(e *ledgerv1.Event) Head {
+	return Head{Position: e.GetOutcome().GetPosition(), Chain: hex.EncodeToString(e.GetChain())}
+}

@@ -1,0 +1,93 @@
+package lua
+
+import (
+	"context"
+	"fmt"
+
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+)
+
+// EventsMax is how many events one call of replay.lua takes, for the reason of CommandsMax.
+const EventsMax = 900
+
+// Replay folds events of the log onto the live keys, which must stand at the head before them. The generation names the recovery.
+// It returns the head after them; ErrOutOfSync if Redis is elsewhere.
+func (s *Store) Replay(ctx context.Context, shard int, before Head, events []*ledgerv1.Event, generation string) (Head, error) {
+	head, err := s.fold(ctx, liveKeys(shard), words(before), before, events, generation)
+	if err != nil {
+		return Head{}, fmt.Errorf("replay shard %d: %w", shard, err)
+	}
+	return head, nil
+}
+
+// Build is a shard being rebuilt beside the live one. One goroutine uses it.
+type Build struct {
+	store      *Store
+	shard      int
+	generation string
+	head       Head
+}
+
+// BeginBuild drops what an interrupted build left, and begins again at Genesis.
+func (s *Store) BeginBuild(ctx context.Context, shard int, generation string) (*Build, error) {
+	b := &Build{store: s, shard: shard, generation: generation}
+	if err := s.rdb.Unlink(ctx, buildKeys(shard)...).Err(); err != nil {
+		return nil, fmt.Errorf("begin build of shard %d: %w", shard, err)
+	}
+	var err error
+	if b.head, err = s.fold(ctx, buildKeys(shard), [2]string{}, Genesis, nil, generation); err != nil {
+		return nil, fmt.Errorf("begin build of shard %d: %w", shard, err)
+	}
+	return b, nil
+}
+
+// Head is how far the build is.
+func (b *Build) Head() Head { return b.head }
+
+// Add folds the next events of the log, at most EventsMax, each linked to the one before.
+func (b *Build) Add(ctx context.Context, events []*ledgerv1.Event) error {
+	head, err := b.store.fold(ctx, buildKeys(b.shard), words(b.head), b.head, events, b.generation)
+	if err != nil {
+		return fmt.Errorf("build shard %d: %w", b.shard, err)
+	}
+	b.head = head
+	return nil
+}
+
+// Swap puts the build in the place of the live keys, all at once.
+func (b *Build) Swap(ctx context.Context) error {
+	keys := append(buildKeys(b.shard), liveKeys(b.shard)...)
+	reply, err := b.store.run(ctx, swapScript, keys, b.head.Position, b.head.Chain)
+	if err == nil {
+		_, _, err = answer(reply)
+	}
+	if err != nil {
+		return fmt.Errorf("swap build of shard %d: %w", b.shard, err)
+	}
+	return nil
+}
+
+func words(h Head) [2]string { return [2]string{fmt.Sprint(h.Position), h.Chain} }
+
+func (s *Store) fold(ctx context.Context, keys []string, from [2]string, before Head, events []*ledgerv1.Event, generation string) (Head, error) {
+	if len(events) > EventsMax {
+		return Head{}, fmt.Errorf("%d events in one call, at most %d", len(events), EventsMax)
+	}
+	after := before
+	rows := make([]any, 0, 4*len(events))
+	for _, e := range events {
+		var err error
+		if after, err = HeadAfter(after, e); err != nil {
+			return Head{}, err
+		}
+		o := e.GetOutcome()
+		rows = append(rows, o.GetCommandId(), o.GetAccount(), e.GetFingerprint(), outcomeRecord(o))
+	}
+	args := append([]any{from[0], from[1], after.Position, after.Chain, generation}, rows...)
+	reply, err := s.run(ctx, replayScript, keys, args...)
+	if err != nil {
+		return Head{}, err
+	}
+	head, _, err := answer(reply)
+	return head, err
+}

@@ -1,0 +1,81 @@
+#!lua
+-- replay: fold events of the log onto a shard's keys: the live ones that fell behind, or a build beside them.
+--
+-- Steps
+--   1. refuse unless the head is the one before the first event, and all keys carry it (a new build: no key exists)
+--   2. fold every event in memory: balance + delta, everything else as the event says
+--   3. write accounts, outcomes, head; clear the outbox: what is in the log needs no publishing
+-- KEYS
+--   1 accounts, 2 outcomes, 3 outbox, 4 head   as in apply.lua, live or build
+-- ARGV
+--   1 position     of the head before these events; "" begins a build
+--   2 chain        of that head
+--   3 position     of the head after them
+--   4 chain        of that head
+--   5 generation   names this recovery: a repair seen under another one is void
+--   then 4 per event, at most 900 events:
+--   1 command id   2 account   3 fingerprint (16 bytes)   4 record, as apply.lua writes it
+-- Returns
+--   {"DECIDED", position, chain} | {"OUT_OF_SYNC", position, chain, why} | {"CORRUPT", position, chain, what}
+-- Holds
+--   the keys are the fold of the log at their head, before and after
+
+-- @include amount account
+
+local ACCOUNTS, OUTCOMES, OUTBOX, HEAD = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local before_position, before_chain, after_position, after_chain, generation = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local FIRST, WIDTH = 6, 4
+
+-- 1. the head and the keys
+local head = redis.pcall('HMGET', HEAD, 'position', 'chain')
+if head.err then return { 'OUT_OF_SYNC', '', '', head.err } end
+local function stop(word, why) return { word, head[1] or '', head[2] or '', why } end
+if before_position == '' then
+    if redis.call('EXISTS', ACCOUNTS, OUTCOMES, OUTBOX, HEAD) > 0 then return stop('OUT_OF_SYNC', 'build exists') end
+elseif head[1] ~= before_position or head[2] ~= before_chain then
+    return stop('OUT_OF_SYNC', 'head')
+end
+local names, place = { '' }, {}
+for i = FIRST, #ARGV, WIDTH do
+    local name = ARGV[i + 1]
+    if not place[name] then
+        names[#names + 1] = name
+        place[name] = #names
+    end
+end
+local records = redis.pcall('HMGET', ACCOUNTS, unpack(names))
+if records.err or (records[1] or '') ~= before_chain then return stop('OUT_OF_SYNC', records.err or 'accounts') end
+
+-- 2. fold
+local changed, outcomes = {}, { OUTCOMES, '', after_chain }
+for i = FIRST, #ARGV, WIDTH do
+    local id, name, fingerprint, record = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
+    outcomes[#outcomes + 1], outcomes[#outcomes + 2] = id, fingerprint .. record
+    local word, delta, after = string.match(record, '^%d+ %d+ (%S+) (%-?%d+) (.+)$')
+    if word == 'applied' then
+        local at = place[name]
+        local folded = account(after)
+        local a = records[at] and account(records[at])
+        if not folded or (records[at] and not a) then return stop('CORRUPT', 'account ' .. name) end
+        if a then
+            folded.balance_high, folded.balance_low = plus(a.balance_high, a.balance_low, amount(delta))
+        else
+            folded.balance_high, folded.balance_low = amount(delta)
+        end
+        records[at], changed[name] = account_record(folded), true
+    end
+end
+
+-- 3. write
+local written = { ACCOUNTS, '', after_chain }
+for name in pairs(changed) do
+    written[#written + 1], written[#written + 2] = name, records[place[name]]
+end
+redis.call('HSET', unpack(written))
+redis.call('HSET', unpack(outcomes))
+redis.call('DEL', OUTBOX)
+local entry = string.format('%s-%d', after_position, tonumber(string.sub(after_chain, 1, 12), 16))
+redis.call('XADD', OUTBOX, entry == '0-0' and '0-1' or entry, 'empty', '')
+redis.call('XTRIM', OUTBOX, 'MAXLEN', 0)
+redis.call('HSET', HEAD, 'position', after_position, 'chain', after_chain, 'generation', generation)
+return { 'DECIDED', after_position, after_chain }

@@ -1,0 +1,80 @@
+package lua
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Store is the ledger's state in one Redis (single node, Sentinel or Cluster). Safe for concurrent use; it keeps no state of its own.
+// Its client must never retry by itself: a lost reply is resolved by asking again with the same head (PROTOCOL: see ARCHITECTURE.md).
+type Store struct{ rdb redis.UniversalClient }
+
+// New makes a Store over a client with MaxRetries -1.
+func New(rdb redis.UniversalClient) *Store { return &Store{rdb: rdb} }
+
+// What a script can answer besides a decision. Nothing was written.
+var (
+	// ErrOutOfSync: Redis is not where the caller believes. Recover before the next call.
+	ErrOutOfSync = errors.New("redis is out of sync")
+	// ErrCorrupt: a record in Redis cannot be read. Rebuild the shard from the log.
+	ErrCorrupt = errors.New("redis holds a corrupt record")
+)
+
+// answer reads the words that every script returns: {"DECIDED" | "OUT_OF_SYNC" | "CORRUPT", position, chain, ...}.
+func answer(reply []any) (Head, []string, error) {
+	words, err := texts(reply)
+	if err != nil {
+		return Head{}, nil, err
+	}
+	if len(words) < 3 {
+		return Head{}, nil, fmt.Errorf("script answered %q, cut short", words)
+	}
+	rest := words[3:]
+	switch words[0] {
+	case "DECIDED":
+		head, err := parseHead(words[1], words[2])
+		return head, rest, err
+	case "OUT_OF_SYNC":
+		return Head{}, nil, fmt.Errorf("%w: %s: redis is at %s:%.12s", ErrOutOfSync, strings.Join(rest, " "), words[1], words[2])
+	case "CORRUPT":
+		return Head{}, nil, fmt.Errorf("%w: %s", ErrCorrupt, strings.Join(rest, " "))
+	}
+	return Head{}, nil, fmt.Errorf("script answered %q", words[0])
+}
+
+func texts(reply []any) ([]string, error) {
+	words := make([]string, len(reply))
+	for i, v := range reply {
+		s, ok := v.(string)
+		if !ok {
+			return nil, fmt.Errorf("script answered %T at place %d, not text", v, i)
+		}
+		words[i] = s
+	}
+	return words, nil
+}
+
+// runEach sends one call per shard in one pipeline, and resends with its source whatever the server did not know by its hash: neighbours
+// in a pipeline run whether or not this one did, so each is looked at alone.
+func (s *Store) runEach(ctx context.Context, script *redis.Script, keys [][]string, args [][]any) []*redis.Cmd {
+	pipe := s.rdb.Pipeline()
+	cmds := make([]*redis.Cmd, len(keys))
+	for i := range keys {
+		cmds[i] = script.EvalSha(ctx, pipe, keys[i], args[i]...)
+	}
+	_, _ = pipe.Exec(ctx) // each command carries its own error
+	for i, cmd := range cmds {
+		if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+			cmds[i] = script.Eval(ctx, s.rdb, keys[i], args[i]...)
+		}
+	}
+	return cmds
+}
+
+func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, args ...any) ([]any, error) {
+	return script.Run(ctx, s.rdb, keys, args...).Slice()
+}
