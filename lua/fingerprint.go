@@ -17,7 +17,7 @@ type Fingerprint [16]byte
 
 // FingerprintOf hashes the fields that say what the command does, each with its length, in a fixed order, so that the encoding
 // of the message (field order, unknown fields, map order) does not matter. Left out is what describes the request alone:
-// requested_at, source, reply_to, traceparent.
+// requested_at, source, reply_to, traceparent, and of a repair the run and the break that asked for it.
 func FingerprintOf(c *ledgerv1.Command) Fingerprint {
 	h := fingerprinter{Hash: sha256.New()}
 	h.text(c.GetAccount())
@@ -39,8 +39,6 @@ func FingerprintOf(c *ledgerv1.Command) Fingerprint {
 		h.snapshot(r.GetSeen())
 		h.snapshot(r.GetLog())
 		h.text(r.GetGeneration())
-		h.text(r.GetRunId())
-		h.text(r.GetBreakId())
 	}
 	return Fingerprint(h.Sum(nil)[:16])
 }
