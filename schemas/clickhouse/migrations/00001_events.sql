@@ -1,0 +1,58 @@
+-- +goose NO TRANSACTION
+-- Every statement of every migration may run twice: two processes may start at the same time, and ClickHouse has no lock for them.
+
+-- +goose Up
+
+-- The log, one row per event, as the projector writes it. Plain MergeTree: a duplicate or a conflict stays visible to the
+-- audit instead of vanishing in a merge. Exactly-once comes from the insert's deduplication token, hence the window.
+CREATE TABLE IF NOT EXISTS ${LEDGER}.events
+(
+    account         String                  COMMENT 'The controlled account that the command names' CODEC(ZSTD(1)),
+    sequence        UInt64                  COMMENT 'Gap-free per account from 1; 0 where rejected' CODEC(DoubleDelta, ZSTD(1)),
+    shard           UInt16                  COMMENT 'Kafka partition of ledger.events' CODEC(ZSTD(1)),
+    position        UInt64                  COMMENT 'Gap-free per shard from 1' CODEC(Delta(8), ZSTD(1)),
+    log_offset      UInt64                  COMMENT 'Kafka offset; has holes' CODEC(Delta(8), ZSTD(1)),
+    log_time        DateTime64(3, 'UTC')    COMMENT 'The broker''s clock when the event was appended' CODEC(Delta(8), ZSTD(1)),
+    decided_at      DateTime64(3, 'UTC')    COMMENT 'The writer''s clock when it decided' CODEC(Delta(8), ZSTD(1)),
+    effective_at    DateTime64(3, 'UTC')    COMMENT 'When the business says it happened; decided_at where it does not say' CODEC(Delta(8), ZSTD(1)),
+    command_id      String                  COMMENT 'Chosen by the caller; one id has one outcome' CODEC(ZSTD(1)),
+    operation       Enum8('open' = 1, 'debit' = 2, 'credit' = 3, 'repair' = 4) COMMENT 'What the command asked for' CODEC(ZSTD(1)),
+    status          Enum8('applied' = 1, 'rejected' = 2) COMMENT 'What became of it' CODEC(ZSTD(1)),
+    reason          LowCardinality(String)  COMMENT 'Why it was rejected; empty where applied',
+    counter_account String                  COMMENT 'The other side of the posting' CODEC(ZSTD(1)),
+    unit            LowCardinality(String)  COMMENT 'Currency or custom unit with its exponent, USD/2; empty where unknown',
+    delta           Int64                   COMMENT 'Signed change of the balance in minor units' CODEC(T64, ZSTD(1)),
+    balance_after   Int64                   COMMENT 'Balance after it in minor units, as Redis said; 0 where there is no account' CODEC(T64, ZSTD(1)),
+    held_after      Int64                   COMMENT 'Held after it in minor units' CODEC(T64, ZSTD(1)),
+    floor_after     Int64                   COMMENT 'Floor after it in minor units' CODEC(T64, ZSTD(1)),
+    reference       String                  COMMENT 'The caller''s own reference' CODEC(ZSTD(1)),
+    description     String                  COMMENT 'The caller''s text' CODEC(ZSTD(1)),
+    metadata        Map(String, String)     COMMENT 'The caller''s metadata' CODEC(ZSTD(1)),
+    source          LowCardinality(String)  COMMENT 'The service that asked',
+    fingerprint     FixedString(16)         COMMENT 'Hash of the payload that a repeated command id is compared with' CODEC(NONE),
+    chain           FixedString(20)         COMMENT 'Hash chain over the shard up to this event' CODEC(NONE),
+    batch_to        UInt64                  COMMENT 'Last position of the insert that brought the row; forensics' CODEC(Delta(8), ZSTD(1)),
+    ingested_at     DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') COMMENT 'ClickHouse''s clock when the row was inserted' CODEC(Delta(8), ZSTD(1)),
+
+    CONSTRAINT position_from_1 CHECK position > 0,
+    INDEX command_id_bloom command_id TYPE bloom_filter(0.01) GRANULARITY 4,
+    -- Lives inside the part, so it is exactly as far as the rows are: the projector's watermark and the freshness view read it in milliseconds.
+    PROJECTION watermark
+    (
+        SELECT shard, count(), min(position), max(position), sum(toInt128(position)), max(log_offset), max(log_time), max(ingested_at), sum(toInt128(delta))
+        GROUP BY shard
+    )
+)
+ENGINE = MergeTree
+-- The broker's clock only grows within a shard, so an old business date cannot reopen an old month.
+PARTITION BY toYYYYMM(log_time)
+ORDER BY (account, sequence, position)
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1
+COMMENT 'The log: one row per event. Read it through events_once or the finance views';
+
+-- What every reader counts: an event that was inserted twice is there once. An account lives in one shard, so account, sequence and
+-- position name an event; in this order, which is the table's, the de-duplication streams, and a filter on the account reaches the index.
+-- Two different events at one place are a break of the log, not a duplicate: both stay visible.
+CREATE OR REPLACE VIEW ${LEDGER}.events_once AS
+SELECT * FROM ${LEDGER}.events LIMIT 1 BY account, sequence, position
+COMMENT 'ledger.events without the rows that were inserted twice';
