@@ -20,6 +20,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -156,7 +157,7 @@ func resolve(service string, cfg any, flags *pflag.FlagSet, keys map[string]bool
 			}
 		}
 		if err := f.set(values); err != nil {
-			problems = append(problems, fmt.Sprintf("%s: %s", f.key, reason(err)))
+			problems = append(problems, fmt.Sprintf("%s: %s", f.key, f.reason(err)))
 			// The default stands in, so that Validate below does not complain about a zero that nobody wrote.
 			if err := f.set(nil); err != nil {
 				panic(fmt.Sprintf("config: default of %s: %v", f.key, err))
@@ -208,13 +209,20 @@ var parsers = map[reflect.Type]env.ParserFunc{
 	},
 }
 
-// reason strips the library's words, which name the Go field instead of the key.
-func reason(err error) string {
+// reason says what is wrong with the value, without the library's words, which name the Go field instead of the key.
+func (f field) reason(err error) string {
 	var parse env.ParseError
 	if errors.As(err, &parse) {
-		return strings.TrimPrefix(parse.Err.Error(), "strconv.")
+		err = parse.Err // it does not unwrap by itself
 	}
-	return strings.TrimPrefix(err.Error(), "env: ")
+	var number *strconv.NumError
+	switch {
+	case errors.As(err, &number) && errors.Is(number, strconv.ErrRange):
+		return fmt.Sprintf("%q is out of range", number.Num)
+	case errors.As(err, &number):
+		return fmt.Sprintf("%q is not of type %s", number.Num, f.kind())
+	}
+	return err.Error()
 }
 
 // validate calls Validate on v and on every struct in it, and splits joined errors.

@@ -31,13 +31,24 @@ func unknown(service string, keys map[string]bool, environment map[string]string
 		switch {
 		case distance <= typoDistanceMax:
 			problems = append(problems, fmt.Sprintf("%s: unknown key; did you mean %s?", name, nearest))
-		case strings.HasPrefix(name, own) && nearest != "":
-			problems = append(problems, fmt.Sprintf("%s: unknown key; the nearest is %s", name, nearest))
 		case strings.HasPrefix(name, own):
-			problems = append(problems, fmt.Sprintf("%s: unknown key", name))
+			problems = append(problems, fmt.Sprintf("%s: unknown key; the keys that begin with %s are: %s", name, own, withPrefix(sorted, own)))
 		}
 	}
 	return problems
+}
+
+func withPrefix(keys []string, prefix string) string {
+	var own []string
+	for _, key := range keys {
+		if strings.HasPrefix(key, prefix) {
+			own = append(own, key)
+		}
+	}
+	if len(own) == 0 {
+		return "none"
+	}
+	return strings.Join(own, ", ")
 }
 
 // nearestKey finds the key with the least edit distance among those of the same family (the word before the first
