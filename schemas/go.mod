@@ -4,7 +4,9 @@ go 1.26.0
 
 require (
 	github.com/pressly/goose/v3 v3.30.1
+	go.uber.org/goleak v1.3.0
 	google.golang.org/protobuf v1.36.12
+	pgregory.net/rapid v1.3.0
 )
 
 require (

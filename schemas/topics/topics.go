@@ -2,7 +2,11 @@
 // chassis/kafka creates what is missing from this table and refuses to start on a topic that contradicts it.
 package topics
 
-import "github.com/twmb/franz-go/pkg/kgo"
+import (
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
 
 // The names of the four topics. Every topic has as many partitions as the ledger has shards.
 const (
@@ -94,21 +98,23 @@ func Table() []Topic {
 }
 
 // partitioner is Kafka's default partitioner (murmur2 of the key) as franz-go has it. For a record with a key it reads
-// nothing but the key and writes nothing, so one instance serves all goroutines; partitionOf never passes a nil key.
+// nothing but the key and writes nothing, so one instance serves all goroutines.
 var partitioner = kgo.StickyKeyPartitioner(nil).ForTopic("")
+
+// records spares an allocation per call: the partitioner takes a whole record. A key in here is never nil, not even for
+// the empty key; for a nil key the partitioner would choose at random.
+var records = sync.Pool{New: func() any { return &kgo.Record{Key: make([]byte, 0, 128)} }}
 
 // ShardOf returns the shard of an account, 0 to shards-1: the partition of ledger.commands and ledger.events that Kafka's
 // default partitioner gives to the account as a key. It panics if shards is below 1.
 func ShardOf(account string, shards int) int {
-	return partitioner.Partition(&kgo.Record{Key: keyBytes(account)}, shards)
+	record := records.Get().(*kgo.Record) //nolint:forcetypeassert // nothing else is ever put in
+	defer records.Put(record)
+	record.Key = append(record.Key[:0], account...)
+	return partitioner.Partition(record, shards)
 }
 
 // PartitionOf returns the partition that Kafka's default partitioner gives to any key, among n. It panics if n is below 1.
 func PartitionOf(key string, n int) int32 {
-	return int32(partitioner.Partition(&kgo.Record{Key: keyBytes(key)}, n)) //nolint:gosec // below n, which Kafka holds in an int32
-}
-
-// keyBytes is never nil, for which the partitioner would choose a partition by itself.
-func keyBytes(key string) []byte {
-	return append(make([]byte, 0, len(key)+1), key...)
+	return int32(ShardOf(key, n)) //nolint:gosec // below n, which Kafka holds in an int32
 }
