@@ -16,6 +16,9 @@ import (
 // the other clients of this Redis waiting.
 const CommandsMax = 900
 
+// sequenceMax is the last sequence that a Lua number holds with room to count on; no account gets there by counting.
+const sequenceMax = 999_999_999_999_999
+
 // Command is a command on its way into apply.lua.
 type Command struct {
 	*ledgerv1.Command
@@ -35,7 +38,8 @@ const (
 	Decided Kind = iota + 1
 	// Remembered: the id is known with the same payload; this is the outcome it had.
 	Remembered
-	// Reused: the id is known with another payload; this is the outcome of the first one, untouched.
+	// Reused: the id is known with another payload; this is the outcome of the first one, untouched. Records do not carry the account:
+	// Outcome.Account is the one of the command asked about, and After may belong to another.
 	Reused
 )
 
@@ -67,12 +71,17 @@ type Result struct {
 
 // Apply runs calls for different shards in one round trip per Redis node. Results are in the order of the calls.
 func (s *Store) Apply(ctx context.Context, calls ...Call) []Result {
-	keys, args := make([][]string, len(calls)), make([][]any, len(calls))
-	for i, call := range calls {
-		keys[i], args[i] = liveKeys(call.Shard), call.args()
-	}
 	results := make([]Result, len(calls))
-	for i, cmd := range s.runEach(ctx, applyScript, keys, args) {
+	var sent []int // places of the calls that are fit to be sent
+	var keys [][]string
+	var args [][]any
+	for i, call := range calls {
+		if results[i].Err = call.check(); results[i].Err == nil {
+			sent, keys, args = append(sent, i), append(keys, liveKeys(call.Shard)), append(args, call.args())
+		}
+	}
+	for at, cmd := range s.runEach(ctx, applyScript, keys, args) {
+		i := sent[at]
 		reply, err := cmd.Slice()
 		if err != nil {
 			results[i].Err = fmt.Errorf("apply to shard %d: %w", calls[i].Shard, err)
@@ -81,6 +90,22 @@ func (s *Store) Apply(ctx context.Context, calls ...Call) []Result {
 		results[i] = calls[i].result(reply)
 	}
 	return results
+}
+
+// check holds what the script would refuse as a whole against the call, before anything is sent.
+func (c Call) check() error {
+	if len(c.Commands) > CommandsMax {
+		return fmt.Errorf("apply to shard %d: %d commands in one call, at most %d", c.Shard, len(c.Commands), CommandsMax)
+	}
+	if c.Now.UnixMilli() < 0 {
+		return fmt.Errorf("apply to shard %d: the clock says %s, before 1970", c.Shard, c.Now)
+	}
+	for _, command := range c.Commands {
+		if command.GetCommandId() == "" || command.GetAccount() == "" {
+			return fmt.Errorf("apply to shard %d: command %q for account %q: an id is empty", c.Shard, command.GetCommandId(), command.GetAccount())
+		}
+	}
+	return nil
 }
 
 func (c Call) args() []any {
@@ -114,7 +139,10 @@ func (c Command) terms() (operation, terms, unit string) {
 		return "credit", c.GetAmount(), unit
 	case ledgerv1.Operation_OPERATION_REPAIR:
 		r := c.GetRepair()
-		return "repair", r.GetGeneration() + "|" + snapshotRecord(r.GetSeen()) + "|" + snapshotRecord(r.GetLog()), r.GetLog().GetUnit()
+		if r.GetLog().GetSequence() > sequenceMax {
+			return "refuse", reasonWord(ledgerv1.Reason_REASON_INVALID_REPAIR), ""
+		}
+		return "repair", snapshotRecord(r.GetLog()) + "|" + snapshotRecord(r.GetSeen()) + "|" + r.GetGeneration(), r.GetLog().GetUnit()
 	case ledgerv1.Operation_OPERATION_UNSPECIFIED:
 	}
 	return "refuse", reasonWord(ledgerv1.Reason_REASON_INVALID_OPERATION), ""

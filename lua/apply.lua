@@ -2,7 +2,7 @@
 -- apply: decide commands of one shard in their order, and remember every outcome.
 --
 -- Steps
---   1. refuse unless the head is the one the caller believes in, and all keys of the shard carry it
+--   1. refuse unless the head is the one the caller believes in, the arguments are well-formed, and all keys carry the head
 --   2. per command: a remembered id gets its outcome back; any other is decided in memory
 --   3. only then write: outbox, accounts, outcomes, head
 -- KEYS
@@ -23,6 +23,7 @@
 --     record = "<position> <decided at ms> <applied or REASON> <delta> <account record or ->"
 --   {"OUT_OF_SYNC", position, chain, why}   nothing written; the caller recovers
 --   {"CORRUPT", position, chain, what}      nothing written; the caller rebuilds the shard
+--   error INVALID_ARGUMENT                  nothing written; a fault of the caller's code
 -- Holds
 --   one outcome per id; position and sequence without gaps; balance - held >= floor after a debit; amounts exact to 18 digits;
 --   whatever goes wrong, either everything of a call is written or nothing
@@ -34,16 +35,21 @@ local believed_position, believed_chain, now = ARGV[1], ARGV[2], ARGV[3]
 local FIRST, WIDTH = 4, 8
 local decide = { open = open, debit = debit, credit = credit, repair = repair }
 
--- 1. the head and the keys
+-- 1. the head, the arguments and the keys
 local head = redis.pcall('HMGET', HEAD, 'position', 'chain', 'generation')
 if head.err then return { 'OUT_OF_SYNC', '', '', head.err } end
 local function stop(word, why) return { word, head[1] or '', head[2] or '', why } end
 if head[1] ~= believed_position or head[2] ~= believed_chain then return stop('OUT_OF_SYNC', 'head') end
 
+local function invalid(why) return redis.error_reply('INVALID_ARGUMENT ' .. why) end
+if (#ARGV - FIRST + 1) % WIDTH ~= 0 then return invalid('number of arguments') end
+if not string.find(now, '^%d+$') then return invalid('clock') end
 local ids, names, place = { '' }, { '' }, {}
 for i = FIRST, #ARGV, WIDTH do
-    local name = ARGV[i + 1]
-    ids[#ids + 1] = ARGV[i]
+    local id, name = ARGV[i], ARGV[i + 1]
+    local why = malformed(id, name, ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5])
+    if why then return invalid(why .. ' of command ' .. id) end
+    ids[#ids + 1] = id
     if not place[name] then
         names[#names + 1] = name
         place[name] = #names
@@ -67,8 +73,6 @@ local outbox = { OUTBOX, 'NOMKSTREAM', '', 'prev', believed_chain }
 local outcomes = { OUTCOMES, '', '' }
 for i = FIRST, #ARGV, WIDTH do
     local id, name, operation, terms, unit, fingerprint = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5]
-    local why = malformed(operation, terms, unit, fingerprint)
-    if why then return redis.error_reply('INVALID_ARGUMENT ' .. id .. ': ' .. why) end
     local known = decided[id] or remembered[(i - FIRST) / WIDTH + 2]
     if known then
         local word = string.sub(known, 1, 16) == fingerprint and 'remembered ' or 'reused '

@@ -27,6 +27,7 @@ func FingerprintOf(c *ledgerv1.Command) Fingerprint {
 	h.text(c.GetCounterAccount())
 	h.text(c.GetReference())
 	h.text(c.GetDescription())
+	h.number(uint64(len(c.GetMetadata())))
 	for _, k := range slices.Sorted(maps.Keys(c.GetMetadata())) {
 		h.text(k)
 		h.text(c.GetMetadata()[k])

@@ -24,10 +24,8 @@ if head.err then return { 'BROKEN', '', '', head.err } end
 local position, chain, generation = head[1], head[2], head[3]
 local function broken(why) return { 'BROKEN', position or '', chain or '', why } end
 if not position or not chain or not generation then return broken('head') end
-for name, key in pairs({ accounts = ACCOUNTS, outcomes = OUTCOMES }) do
-    local carried = redis.pcall('HGET', key, '')
-    if carried ~= chain then return broken(name) end
-end
+if redis.pcall('HGET', ACCOUNTS, '') ~= chain then return broken('accounts') end
+if redis.pcall('HGET', OUTCOMES, '') ~= chain then return broken('outcomes') end
 local last = string.format('%s-%d', position, tonumber(string.sub(chain, 1, 12), 16))
 local stream = redis.pcall('XINFO', 'STREAM', OUTBOX)
 if stream.err then return broken(stream.err) end

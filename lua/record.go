@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hotledger/hotledger/schemas/money"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
@@ -36,17 +37,22 @@ type Account struct {
 	Status   string // "active"
 }
 
-// ParseAccount reads an account record.
+// ParseAccount reads an account record. Like include/account.lua it takes only what this ledger would have written.
 func ParseAccount(id, record string) (Account, error) {
 	state, err := parseState(record)
 	if err != nil {
 		return Account{}, fmt.Errorf("account %q: %w", id, err)
 	}
 	a := Account{ID: id, Sequence: state.GetSequence(), Unit: state.GetUnit(), Status: state.GetStatus()}
-	for text, to := range map[string]*int64{state.GetBalance(): &a.Balance, state.GetHeld(): &a.Held, state.GetFloor(): &a.Floor} {
-		if *to, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return Account{}, fmt.Errorf("account %q: %w", id, err)
-		}
+	var errBalance, errHeld, errFloor error
+	a.Balance, errBalance = money.ParseMinor(state.GetBalance())
+	a.Held, errHeld = money.ParseMinor(state.GetHeld())
+	a.Floor, errFloor = money.ParseMinor(state.GetFloor())
+	if err := errors.Join(errBalance, errHeld, errFloor); err != nil {
+		return Account{}, fmt.Errorf("account %q: %w", id, err)
+	}
+	if a.Sequence > sequenceMax || stateRecord(state) != record || a.Unit == "" || a.Status == "" {
+		return Account{}, fmt.Errorf("account %q: record %q is not one of apply.lua", id, record)
 	}
 	return a, nil
 }

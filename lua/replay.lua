@@ -16,7 +16,7 @@
 --   then 4 per event, at most 900 events:
 --   1 command id   2 account   3 fingerprint (16 bytes)   4 record, as apply.lua writes it
 -- Returns
---   {"DECIDED", position, chain} | {"OUT_OF_SYNC", position, chain, why} | {"CORRUPT", position, chain, what}
+--   {"DECIDED", position, chain} | {"OUT_OF_SYNC", position, chain, why} | {"CORRUPT", position, chain, what} | error INVALID_ARGUMENT
 -- Holds
 --   the keys are the fold of the log at their head, before and after
 
@@ -43,6 +43,8 @@ for i = FIRST, #ARGV, WIDTH do
         place[name] = #names
     end
 end
+local carried = redis.pcall('HMGET', OUTCOMES, '')
+if carried.err or (carried[1] or '') ~= before_chain then return stop('OUT_OF_SYNC', carried.err or 'outcomes') end
 local records = redis.pcall('HMGET', ACCOUNTS, unpack(names))
 if records.err or (records[1] or '') ~= before_chain then return stop('OUT_OF_SYNC', records.err or 'accounts') end
 
@@ -52,6 +54,7 @@ for i = FIRST, #ARGV, WIDTH do
     local id, name, fingerprint, record = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
     outcomes[#outcomes + 1], outcomes[#outcomes + 2] = id, fingerprint .. record
     local word, delta, after = string.match(record, '^%d+ %d+ (%S+) (%-?%d+) (.+)$')
+    if not word then return redis.error_reply('INVALID_ARGUMENT record of command ' .. id) end
     if word == 'applied' then
         local at = place[name]
         local folded = account(after)

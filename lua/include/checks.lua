@@ -1,5 +1,6 @@
 -- What must hold of the arguments, whoever sends them: Go checked the same before. nil = well-formed.
-local function malformed(operation, terms, unit, fingerprint)
+local function malformed(id, name, operation, terms, unit, fingerprint)
+    if id == '' or name == '' then return 'empty id' end
     if #fingerprint ~= 16 then return 'fingerprint is not 16 bytes' end
     if operation == 'refuse' then
         return not string.find(terms, '^[A-Z][A-Z_]+$') and 'reason' or nil
@@ -11,8 +12,8 @@ local function malformed(operation, terms, unit, fingerprint)
         local negative = #terms <= 19 and string.find(terms, '^%-[1-9]%d*$')
         return not (terms == '0' or negative) and 'floor' or nil
     elseif operation == 'repair' then
-        local seen, log = string.match(terms, '^[^|]*|([^|]+)|([^|]+)$')
-        return not (seen and (seen == '-' or account(seen)) and account(log)) and 'repair' or nil
+        local log = string.match(terms, '^([^|]+)|.+|[^|]*$')
+        return not (log and account(log)) and 'repair' or nil
     end
     return 'operation'
 end
