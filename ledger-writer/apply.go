@@ -1,0 +1,111 @@
+package writer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/hotledger/hotledger/chassis/redis"
+	"github.com/hotledger/hotledger/chassis/retry"
+	"github.com/hotledger/hotledger/lua"
+)
+
+// callBytesMax bounds one call of the script: Redis copies the arguments, and other clients wait meanwhile.
+const callBytesMax = 1 << 20
+
+// apply lets Redis decide the batch, in rounds: each sends one call per shard, and a shard's next call starts from the head that its last
+// one returned.
+func (w *Writer) apply(ctx context.Context, b *batch) error {
+	for {
+		var calls []lua.Call
+		var parts []*part
+		for _, p := range b.parts {
+			if next := p.next(); len(next) > 0 {
+				calls = append(calls, lua.Call{Shard: p.shard.number, Expected: p.shard.head, Now: time.Now(), Commands: next})
+				parts = append(parts, p)
+			}
+		}
+		if len(calls) == 0 {
+			return nil
+		}
+		start := time.Now()
+		results, err := w.decide(ctx, calls)
+		if err != nil {
+			return err
+		}
+		w.metrics.applySeconds.Observe(time.Since(start).Seconds())
+		for i, r := range results {
+			parts[i].take(r)
+		}
+	}
+}
+
+// next returns the commands of a part's next call, within the limits of one call.
+func (p *part) next() []lua.Command {
+	rest := p.commands[len(p.decisions):]
+	bytes := 0
+	for i, c := range rest {
+		bytes += len(c.Body)
+		if i == lua.CommandsMax || (bytes > callBytesMax && i > 0) {
+			return rest[:i]
+		}
+	}
+	return rest
+}
+
+func (p *part) take(r lua.Result) {
+	p.shard.head = r.Head
+	p.shard.checkedAt = time.Now()
+	p.decisions = append(p.decisions, r.Decisions...)
+	if r.Entry != "" {
+		p.entries = append(p.entries, r.Entry)
+	}
+}
+
+// decide runs one round. A call whose reply was lost is sent again, the very same, with the same expected head (rule 4): if it had been
+// executed after all, Redis answers OUT_OF_SYNC, which always means recover.
+func (w *Writer) decide(ctx context.Context, calls []lua.Call) ([]lua.Result, error) {
+	results := make([]lua.Result, len(calls))
+	pending := make([]int, len(calls))
+	for i := range calls {
+		pending[i] = i
+	}
+	budget, cancel := context.WithTimeout(ctx, w.cfg.RedisBudget)
+	defer cancel()
+	err := retry.Do(budget, w.logger, "apply", func(ctx context.Context) error {
+		round := make([]lua.Call, len(pending))
+		for i, at := range pending {
+			round[i] = calls[at]
+		}
+		var failed []int
+		var last error
+		for i, r := range w.store.Apply(ctx, round...) {
+			results[pending[i]] = r
+			switch {
+			case r.Err == nil:
+			case redis.IsTransient(r.Err):
+				failed, last = append(failed, pending[i]), r.Err
+			default:
+				w.suspect(calls[pending[i]].Shard, r.Err)
+				return retry.Permanent(r.Err)
+			}
+		}
+		pending = failed
+		return last
+	})
+	if err != nil {
+		w.logger.Debug("round given up", zap.Int("calls", len(calls)), zap.Error(err))
+		return nil, fmt.Errorf("decide: %w", err)
+	}
+	return results, nil
+}
+
+// suspect notes that a shard needs more than a comparison of heads.
+func (w *Writer) suspect(number int, err error) {
+	if s, ok := w.owned.get(number); ok && errors.Is(err, lua.ErrCorrupt) {
+		s.corrupt = true
+	}
+}

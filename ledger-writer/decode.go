@@ -1,0 +1,95 @@
+package writer
+
+import (
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/hotledger/hotledger/lua"
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+	"github.com/hotledger/hotledger/schemas/limits"
+	"github.com/hotledger/hotledger/schemas/reason"
+	"github.com/hotledger/hotledger/schemas/topics"
+)
+
+// Causes of a dead letter that are not reasons of the catalogue.
+const (
+	causeNotACommand = "NOT_A_COMMAND"
+	causeTooLarge    = "TOO_LARGE"
+)
+
+// decode turns records into commands. A record that does not even name a command and an account becomes a dead letter; one that landed on
+// the wrong partition is sent on; an invalid one goes to the script as a refusal, so that its outcome is recorded like any other.
+func (w *Writer) decode(b *batch) {
+	b.parts = make(map[int]*part, len(b.records))
+	for number, records := range b.records {
+		s, ok := w.owned.get(number)
+		if !ok {
+			continue // revoked in the same poll; its new owner reads them
+		}
+		p := &part{
+			shard: s, sources: make([]*kgo.Record, 0, len(records)),
+			commands: make([]lua.Command, 0, len(records)), details: make([]string, 0, len(records)),
+		}
+		for _, r := range records {
+			w.decodeRecord(b, p, r)
+		}
+		b.parts[number] = p
+	}
+}
+
+func (w *Writer) decodeRecord(b *batch, p *part, r *kgo.Record) {
+	if len(r.Value) > limits.CommandBytesMax {
+		w.bury(b, r, causeTooLarge, fmt.Sprintf("%d bytes; a command has at most %d", len(r.Value), limits.CommandBytesMax))
+		return
+	}
+	command := &ledgerv1.Command{}
+	if err := proto.Unmarshal(r.Value, command); err != nil || len(r.Value) == 0 {
+		w.bury(b, r, causeNotACommand, fmt.Sprintf("not a ledger.v1.Command: %v", err))
+		return
+	}
+	refusal, problem := limits.Command(command)
+	if limits.ValidID(command.GetCommandId()) != nil || limits.ValidID(command.GetAccount()) != nil {
+		// Without a name there is no outcome to remember.
+		w.bury(b, r, reason.Of(refusal).Code, problem.Error())
+		b.answer(command, &ledgerv1.Outcome{
+			CommandId: command.GetCommandId(), Account: command.GetAccount(), Status: ledgerv1.Status_STATUS_REJECTED, Reason: refusal, Delta: "0",
+		}, problem.Error())
+		return
+	}
+	if home := topics.ShardOf(command.GetAccount(), w.cfg.Kafka.Shards); home != p.shard.number {
+		b.moved = append(b.moved, &kgo.Record{Topic: topics.Commands, Partition: int32(home), Key: []byte(command.GetAccount()), Value: r.Value, Headers: r.Headers}) //nolint:gosec // a shard is a partition number
+		w.metrics.moved.Inc()
+		return
+	}
+	detail := ""
+	if problem != nil {
+		detail = problem.Error()
+	}
+	p.sources = append(p.sources, r)
+	p.details = append(p.details, detail)
+	p.commands = append(p.commands, lua.Command{Command: command, Fingerprint: lua.FingerprintOf(command), Refusal: refusal, Body: r.Value})
+}
+
+// bury makes a dead letter of a record, byte for byte.
+func (w *Writer) bury(b *batch, r *kgo.Record, cause, detail string) {
+	letter := &ledgerv1.DeadLetter{
+		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Timestamp: timestamppb.New(r.Timestamp),
+		Key: r.Key, Value: r.Value, HasKey: r.Key != nil, HasValue: r.Value != nil,
+		Cause: cause, Detail: detail, DeadAt: timestamppb.Now(),
+	}
+	for _, h := range r.Headers {
+		letter.Headers = append(letter.Headers, &ledgerv1.Header{Key: h.Key, Value: h.Value})
+	}
+	b.letters = append(b.letters, letter)
+	w.metrics.deadLetters.WithLabelValues(cause).Inc()
+}
+
+// answer adds a reply, if anybody waits for one.
+func (b *batch) answer(c *ledgerv1.Command, o *ledgerv1.Outcome, detail string) {
+	if c.GetReplyTo() != "" {
+		b.replies = append(b.replies, &ledgerv1.Reply{ReplyTo: c.GetReplyTo(), Outcome: o, Detail: detail})
+	}
+}

@@ -1,0 +1,63 @@
+package writer
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hotledger/hotledger/lua"
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+	"github.com/hotledger/hotledger/schemas/reason"
+)
+
+// counters are the writer's metrics.
+type counters struct {
+	outcomes      *prometheus.CounterVec
+	repeats       prometheus.Counter
+	deadLetters   *prometheus.CounterVec
+	moved         prometheus.Counter
+	givenUp       prometheus.Counter
+	recoveries    *prometheus.CounterVec
+	applySeconds  prometheus.Histogram
+	commitSeconds prometheus.Histogram
+}
+
+func newCounters(reg prometheus.Registerer) *counters {
+	m := &counters{
+		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ledger_commands_total", Help: "Commands decided, by outcome and reason. A growing share of rejections is a caller's problem, not the ledger's.",
+		}, []string{"outcome", "reason"}),
+		repeats: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "ledger_repeated_commands_total", Help: "Commands whose id was known with the same payload: redeliveries and callers' retries, answered with the first outcome.",
+		}),
+		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ledger_dead_letters_total", Help: "Records put aside in ledger.deadletters, by cause. Somebody should look at each.",
+		}, []string{"cause"}),
+		moved: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "ledger_commands_moved_total", Help: "Commands that landed on another partition than their account's and were sent on: a producer uses another partitioner.",
+		}),
+		givenUp: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "ledger_batches_given_up_total", Help: "Batches abandoned and recovered: rebalances and engines in trouble.",
+		}),
+		recoveries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ledger_recoveries_total", Help: "Recoveries of a shard by what was found: clean, ahead, behind, rebuild. A rebuild for another reason than an empty Redis deserves a look.",
+		}, []string{"found"}),
+		applySeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "ledger_apply_duration_seconds", Help: "One round of calls to Redis.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
+		}),
+		commitSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "ledger_commit_duration_seconds", Help: "One commit of a Kafka transaction.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
+		}),
+	}
+	reg.MustRegister(m.outcomes, m.repeats, m.deadLetters, m.moved, m.givenUp, m.recoveries, m.applySeconds, m.commitSeconds)
+	return m
+}
+
+func (m *counters) decided(d lua.Decision) {
+	switch {
+	case d.Kind != lua.Decided:
+		m.repeats.Inc()
+	case d.Outcome.GetStatus() == ledgerv1.Status_STATUS_APPLIED:
+		m.outcomes.WithLabelValues("applied", "").Inc()
+	default:
+		m.outcomes.WithLabelValues("rejected", reason.Of(d.Outcome.GetReason()).Code).Inc()
+	}
+}

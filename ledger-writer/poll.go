@@ -1,0 +1,94 @@
+package writer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/zap"
+
+	"github.com/hotledger/hotledger/lua"
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+)
+
+// pollWait bounds one poll, so that an idle writer checks its shards now and then.
+const pollWait = time.Second
+
+// batch is what one turn works on. Each step fills in its part.
+type batch struct {
+	records map[int][]*kgo.Record // by shard, from poll
+	parts   map[int]*part         // by shard, from decode
+	letters []*ledgerv1.DeadLetter
+	replies []*ledgerv1.Reply
+	moved   []*kgo.Record // commands that landed on the wrong partition
+}
+
+// part is one shard's share of a batch: commands in their order, and what became of them.
+type part struct {
+	shard     *shard
+	sources   []*kgo.Record // the record of each command
+	commands  []lua.Command
+	details   []string // what was wrong with a refused command, for its caller
+	decisions []lua.Decision
+	entries   []string // outbox entries that the decisions left
+}
+
+func (b *batch) empty() bool { return len(b.records) == 0 }
+
+// drop forgets the records of a shard: they will be polled again.
+func (b *batch) drop(shard int) { delete(b.records, shard) }
+
+// poll takes the next commands of the owned shards. No rebalance runs from here until AllowRebalance.
+func (w *Writer) poll(ctx context.Context) (*batch, error) {
+	wait, cancel := context.WithTimeout(ctx, pollWait)
+	defer cancel()
+	fetches := w.session.PollRecords(wait, w.cfg.BatchRecords)
+	b := &batch{records: map[int][]*kgo.Record{}}
+	if fetches.IsClientClosed() {
+		return b, errTenureOver
+	}
+	for _, failed := range fetches.Errors() {
+		switch err := failed.Err; {
+		case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		case isLogDamage(err):
+			return b, errDamagedLog{fmt.Errorf("read commands of shard %d: %w", failed.Partition, err)}
+		default:
+			w.logger.Warn("fetch commands", zap.Int32("shard", failed.Partition), zap.Error(err))
+		}
+	}
+	fetches.EachRecord(func(r *kgo.Record) {
+		shard := int(r.Partition)
+		b.records[shard] = append(b.records[shard], r)
+	})
+	return b, nil
+}
+
+// isLogDamage tells the errors that no retry heals: commands that were not read are gone, or the topic is another one. Skipping would
+// lose money, so the writer stops and a person decides.
+func isLogDamage(err error) bool {
+	var loss *kgo.ErrDataLoss
+	return errors.As(err, &loss) || errors.Is(err, kerr.OffsetOutOfRange) || errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.InconsistentTopicID)
+}
+
+// checkIdle compares Redis's head with what the writer believes, on shards without traffic: a rollback or wipe of an idle shard
+// would otherwise never be healed (rule 17).
+func (w *Writer) checkIdle(ctx context.Context) error {
+	for _, s := range w.owned.all() {
+		if s.inDoubt || time.Since(s.checkedAt) < w.cfg.IdleCheck {
+			continue
+		}
+		state, err := w.store.Inspect(ctx, s.number)
+		if err != nil {
+			return err
+		}
+		s.checkedAt = time.Now()
+		if state.Condition != lua.Whole || state.Head != s.head {
+			w.logger.Warn("redis moved while idle", zap.Int("shard", s.number), zap.Stringer("believed", s.head), zap.Stringer("found", state.Head))
+			s.inDoubt = true
+		}
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package writer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hotledger/hotledger/lua"
+	"github.com/hotledger/hotledger/schemas/cloudevents"
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+	"github.com/hotledger/hotledger/schemas/reason"
+	"github.com/hotledger/hotledger/schemas/topics"
+)
+
+// publish writes what the batch decided into one open transaction: events, replies, dead letters, commands sent on. It returns when
+// the broker has acknowledged all of it; nobody sees any of it before the commit.
+func (w *Writer) publish(ctx context.Context, b *batch) error {
+	p, err := w.open(ctx)
+	if err != nil {
+		return err
+	}
+	for _, part := range b.parts {
+		for i, d := range part.decisions {
+			w.publishDecision(p, b, part, i, d)
+		}
+	}
+	for _, reply := range b.replies {
+		p.reply(w.cfg.Kafka.Shards, reply)
+	}
+	for _, letter := range b.letters {
+		p.message(topics.DeadLetters, letter.GetPartition(), letter.GetKey(), "deadletter",
+			fmt.Sprintf("%s/%d/%d", letter.GetTopic(), letter.GetPartition(), letter.GetOffset()), letter)
+	}
+	for _, moved := range b.moved {
+		p.send(moved)
+	}
+	return p.wait(ctx)
+}
+
+func (w *Writer) publishDecision(p *publisher, b *batch, part *part, i int, d lua.Decision) {
+	command := part.commands[i]
+	outcome := d.Outcome
+	w.metrics.decided(d)
+	switch d.Kind {
+	case lua.Decided:
+		event, err := lua.EventOf(command, d)
+		if err != nil {
+			p.fail(err)
+			return
+		}
+		p.event(event, command.Body)
+	case lua.Reused:
+		// Answered, counted and dead-lettered; the first outcome stands.
+		outcome = &ledgerv1.Outcome{
+			CommandId: command.GetCommandId(), Account: command.GetAccount(), Status: ledgerv1.Status_STATUS_REJECTED,
+			Reason: ledgerv1.Reason_REASON_COMMAND_ID_REUSED, Shard: d.Outcome.GetShard(), Position: d.Outcome.GetPosition(), Delta: "0",
+		}
+		detail := fmt.Sprintf("command id %q was used before with another payload, at position %d of shard %d", command.GetCommandId(), outcome.GetPosition(), outcome.GetShard())
+		w.bury(b, part.sources[i], reason.Of(outcome.GetReason()).Code, detail)
+		b.answer(command.Command, outcome, detail)
+		return
+	case lua.Remembered:
+	}
+	detail := part.details[i]
+	if detail == "" {
+		detail = detailOf(outcome)
+	}
+	b.answer(command.Command, outcome, detail)
+}
+
+// publishEvent publishes an event of the outbox, and tells its caller.
+func (w *Writer) publishEvent(p *publisher, e *ledgerv1.Event) error {
+	command, err := proto.Marshal(e.GetCommand())
+	if err != nil {
+		return fmt.Errorf("encode command %q: %w", e.GetCommand().GetCommandId(), err)
+	}
+	p.event(e, command)
+	if to := e.GetCommand().GetReplyTo(); to != "" {
+		p.reply(w.cfg.Kafka.Shards, &ledgerv1.Reply{ReplyTo: to, Outcome: e.GetOutcome(), Detail: detailOf(e.GetOutcome())})
+	}
+	return nil
+}
+
+// detailOf is what a rejection's reason means, for a person; empty when applied.
+func detailOf(o *ledgerv1.Outcome) string {
+	if o.GetStatus() != ledgerv1.Status_STATUS_REJECTED {
+		return ""
+	}
+	return reason.Of(o.GetReason()).Text
+}
+
+// publisher writes into one transaction and remembers the first error.
+type publisher struct {
+	session *kgo.GroupTransactSession
+	failure atomic.Pointer[error] // written by the client's promises
+}
+
+// open begins the transaction of a batch.
+func (w *Writer) open(_ context.Context) (*publisher, error) {
+	if err := w.session.Begin(); err != nil {
+		return nil, fmt.Errorf("%w: begin transaction: %w", errTenureOver, err)
+	}
+	w.inTxn = true
+	return &publisher{session: w.session}, nil
+}
+
+func (p *publisher) fail(err error) { p.failure.CompareAndSwap(nil, &err) }
+
+func (p *publisher) send(r *kgo.Record) {
+	p.session.Produce(context.Background(), r, func(r *kgo.Record, err error) { // never cancelled one by one: the whole transaction is aborted
+		if err != nil {
+			p.fail(fmt.Errorf("produce to %s/%d: %w", r.Topic, r.Partition, err))
+		}
+	})
+}
+
+func (p *publisher) message(topic string, partition int32, key []byte, kind, id string, m proto.Message) {
+	value, err := proto.Marshal(m)
+	if err != nil {
+		p.fail(fmt.Errorf("encode %s %s: %w", kind, id, err))
+		return
+	}
+	p.send(&kgo.Record{Topic: topic, Partition: partition, Key: key, Value: value, Headers: cloudevents.Headers(kind, id)})
+}
+
+// event writes an event. The command inside is the bytes as they came: decoding and encoding them again could lose what this version
+// does not know.
+func (p *publisher) event(e *ledgerv1.Event, command []byte) {
+	const commandField = 4 // Event.command
+	o := e.GetOutcome()
+	value, err := proto.Marshal(&ledgerv1.Event{Outcome: o, Chain: e.GetChain(), Fingerprint: e.GetFingerprint()})
+	if err != nil {
+		p.fail(fmt.Errorf("encode event %d/%d: %w", o.GetShard(), o.GetPosition(), err))
+		return
+	}
+	value = protowire.AppendTag(value, commandField, protowire.BytesType)
+	value = protowire.AppendBytes(value, command)
+	p.send(&kgo.Record{
+		Topic: topics.Events, Partition: int32(o.GetShard()), Key: []byte(o.GetAccount()), Value: value, //nolint:gosec // a shard is a partition number
+		Headers: cloudevents.Headers("event", o.GetCommandId()),
+	})
+}
+
+func (p *publisher) reply(shards int, r *ledgerv1.Reply) {
+	id := r.GetOutcome().GetCommandId()
+	p.message(topics.Replies, topics.PartitionOf(r.GetReplyTo(), shards), []byte(id), "reply", id, r)
+}
+
+// wait flushes, and returns the first error of anything sent.
+func (p *publisher) wait(ctx context.Context) error {
+	if err := p.session.Client().Flush(ctx); err != nil {
+		return fmt.Errorf("flush: %w", err)
+	}
+	if err := p.failure.Load(); err != nil {
+		return errors.Join(errors.New("publish"), *err)
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+package writer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/zap"
+
+	"github.com/hotledger/hotledger/lua"
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+	"github.com/hotledger/hotledger/schemas/topics"
+)
+
+// recover brings every shard in doubt back to where Redis and the log agree, in the order of PROTOCOL rules 10 to 14, and sends the
+// consumer back to the committed offset: what was polled for such a shard is dropped and polled again.
+func (w *Writer) recover(ctx context.Context, b *batch) error {
+	w.owned.adopt(w.session.Client().GroupMetadata())
+	var doubted []*shard
+	for _, s := range w.owned.all() {
+		if s.inDoubt {
+			doubted = append(doubted, s)
+		}
+	}
+	if len(doubted) == 0 {
+		return nil
+	}
+	offsets, err := w.committedOffsets(ctx, doubted) // rule 10
+	if err != nil {
+		return err
+	}
+	for _, s := range doubted {
+		if err := w.recoverShard(ctx, s, offsets[s.number]); err != nil {
+			return fmt.Errorf("recover shard %d: %w", s.number, err)
+		}
+		b.drop(s.number)
+		s.inDoubt = false
+	}
+	rewind := map[int32]kgo.EpochOffset{}
+	for _, s := range doubted {
+		rewind[int32(s.number)] = offsets[s.number] //nolint:gosec // a shard is a partition number
+	}
+	w.session.Client().SetOffsets(map[string]map[int32]kgo.EpochOffset{topics.Commands: rewind}) // rule 14
+	return nil
+}
+
+// committedOffsets reads where the group is, waiting for pending transactions (require stable). A shard without a committed offset begins
+// at the log's start, which must be 0: otherwise commands expired before anybody read them, and a person decides.
+func (w *Writer) committedOffsets(ctx context.Context, shards []*shard) (map[int]kgo.EpochOffset, error) {
+	committed, err := w.admin.FetchOffsetsForTopics(kadm.RequireStable(ctx), w.cfg.Group, topics.Commands)
+	if err != nil {
+		return nil, fmt.Errorf("fetch committed command offsets: %w", err)
+	}
+	starts, err := w.admin.ListStartOffsets(ctx, topics.Commands)
+	if err == nil {
+		err = starts.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list start of commands: %w", err)
+	}
+	offsets := map[int]kgo.EpochOffset{}
+	for _, s := range shards {
+		partition := int32(s.number) //nolint:gosec // a shard is a partition number
+		at, ok := committed.Lookup(topics.Commands, partition)
+		if ok && at.Err != nil {
+			return nil, fmt.Errorf("fetch committed command offset of shard %d: %w", s.number, at.Err)
+		}
+		start, _ := starts.Lookup(topics.Commands, partition)
+		offset := kgo.EpochOffset{Epoch: at.LeaderEpoch, Offset: at.At}
+		if !ok || at.At < 0 {
+			offset = kgo.EpochOffset{Epoch: -1, Offset: 0}
+		}
+		if offset.Offset < start.Offset {
+			return nil, errDamagedLog{fmt.Errorf("commands of shard %d begin at offset %d, the group is at %d: commands expired unread; "+
+				"find out which, then set the group's offset by hand", s.number, start.Offset, offset.Offset)}
+		}
+		offsets[s.number] = offset
+	}
+	return offsets, nil
+}
+
+// errDamagedLog marks what no retry heals.
+type errDamagedLog struct{ error }
+
+func (e errDamagedLog) Unwrap() error { return e.error }
+
+func isDamaged(err error) bool {
+	var damaged errDamagedLog
+	return errors.As(err, &damaged)
+}
+
+func (w *Writer) recoverShard(ctx context.Context, s *shard, offset kgo.EpochOffset) error {
+	state, err := w.store.Inspect(ctx, s.number) // rule 11
+	if err != nil {
+		return err
+	}
+	if s.corrupt {
+		state = lua.State{Condition: lua.Broken, Why: "a record cannot be read"}
+	}
+	end, err := w.log.stableEnd(ctx, s.number) // rule 12: the head is read before the log
+	if err != nil {
+		return err
+	}
+	last, err := w.log.last(ctx, s.number, end)
+	if err != nil {
+		return err
+	}
+	var logAt lua.Head // what the log says at Redis's position
+	if state.Condition == lua.Whole && state.Head.Position < last.Position {
+		if logAt, err = w.log.headAt(ctx, s.number, state.Head.Position, last, end); err != nil {
+			return err
+		}
+	}
+	found := compare(state, last, logAt) // rule 13
+	w.metrics.recoveries.WithLabelValues(found.what).Inc()
+	w.logger.Info("shard recovered from", zap.Int("shard", s.number), zap.String("found", found.what), zap.String("why", found.why),
+		zap.Stringer("redis", state.Head), zap.Stringer("log", last))
+	switch found.what {
+	case foundClean:
+		err = w.store.Trim(ctx, s.number, found.committed)
+	case foundAhead:
+		err = w.publishOutbox(ctx, s, found, offset)
+	case foundBehind:
+		err = w.replay(ctx, s.number, state.Head, last, end)
+	default:
+		err = w.rebuild(ctx, s.number, last, end)
+	}
+	if err != nil {
+		return err
+	}
+	s.head, s.corrupt = last, false
+	if found.what == foundAhead {
+		s.head = state.Head
+	}
+	return nil
+}
+
+// What a recovery can find.
+const (
+	foundClean   = "clean"   // Redis and the log agree
+	foundAhead   = "ahead"   // a crash between apply and commit: the outbox links on to the log
+	foundBehind  = "behind"  // Redis lost its tail, and is a prefix of the log
+	foundRebuild = "rebuild" // Redis is empty, broken, or a fork
+)
+
+// finding is the verdict on one shard.
+type finding struct {
+	what string
+	why  string // of a rebuild
+	// committed names outbox entries that the log already has, unpublished those that link on to it.
+	committed   []string
+	unpublished []lua.Entry
+}
+
+// compare decides by (position, chain) alone: the table of rule 13. logAt is the log's head at Redis's position, where Redis is behind.
+func compare(state lua.State, last, logAt lua.Head) finding {
+	switch {
+	case state.Condition == lua.Empty:
+		return finding{what: foundRebuild, why: "redis is empty"}
+	case state.Condition != lua.Whole:
+		return finding{what: foundRebuild, why: "keys do not belong together: " + state.Why}
+	case state.Head.Position < last.Position && state.Head == logAt:
+		return finding{what: foundBehind}
+	case state.Head.Position < last.Position:
+		return finding{what: foundRebuild, why: "fork: redis has another history"}
+	}
+	committed, unpublished, linked := split(state, last)
+	switch {
+	case !linked:
+		return finding{what: foundRebuild, why: "fork: the outbox does not link on to the log"}
+	case len(unpublished) > 0:
+		return finding{what: foundAhead, committed: committed, unpublished: unpublished}
+	}
+	return finding{what: foundClean, committed: committed}
+}
+
+// split sorts the outbox into entries that end at or below the log's last event and entries above it, and tells whether the latter are linked
+// from that event to Redis's head without a hole.
+func split(state lua.State, last lua.Head) (committed []string, unpublished []lua.Entry, linked bool) {
+	at := last
+	for _, entry := range state.Outbox {
+		if entry.After().Position <= last.Position {
+			committed = append(committed, entry.ID)
+			continue
+		}
+		if entry.Before != at {
+			return nil, nil, false
+		}
+		at = entry.After()
+		unpublished = append(unpublished, entry)
+	}
+	return committed, unpublished, at == state.Head
+}
+
+// publishOutbox finishes what a dead writer had applied: events and replies from the outbox, in a transaction that also commits the
+// unchanged command offset, so that a stale owner is fenced (rule 13).
+func (w *Writer) publishOutbox(ctx context.Context, s *shard, found finding, offset kgo.EpochOffset) error {
+	p, err := w.open(ctx)
+	if err != nil {
+		return err
+	}
+	ids := found.committed
+	for _, entry := range found.unpublished {
+		ids = append(ids, entry.ID)
+		for _, e := range entry.Events {
+			if err := w.publishEvent(p, e); err != nil {
+				return err
+			}
+		}
+	}
+	if err := p.wait(ctx); err != nil {
+		return err
+	}
+	if err := w.commit(ctx, map[int]kgo.EpochOffset{s.number: offset}); err != nil {
+		return err
+	}
+	return w.store.Trim(ctx, s.number, ids)
+}
+
+// replay brings a Redis that lost its tail up to the log, one conditional script per step.
+func (w *Writer) replay(ctx context.Context, shard int, from, last lua.Head, end int64) error {
+	generation, at := newGeneration(), from
+	return w.log.after(ctx, shard, from, last, end, func(events []*ledgerv1.Event) error {
+		var err error
+		at, err = w.store.Replay(ctx, shard, at, events, generation)
+		return err
+	})
+}
+
+func newGeneration() string { return uuid.NewString() }
+
+var errStopReading = errors.New("stop reading")

@@ -1,0 +1,22 @@
+//go:build traps
+
+package writer
+
+import (
+	"os"
+	"syscall"
+)
+
+// Crash points: with LEDGER_WRITER_TRAP=applied, the process kills itself between the apply and the commit of its first batch that
+// decides anything.
+const (
+	trapApplied   = "applied"
+	trapCommitted = "committed"
+)
+
+func hit(name string) {
+	if os.Getenv("LEDGER_WRITER_TRAP") == name {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // the signal is on its way
+	}
+}

@@ -1,0 +1,125 @@
+package writer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/zap"
+
+	"github.com/hotledger/hotledger/chassis/kafka"
+	"github.com/hotledger/hotledger/chassis/metrics"
+	"github.com/hotledger/hotledger/chassis/redis"
+	"github.com/hotledger/hotledger/chassis/retry"
+	"github.com/hotledger/hotledger/lua"
+)
+
+// Writer owns some shards and decides their commands, in order. One goroutine runs its loop.
+type Writer struct {
+	cfg     Config
+	logger  *zap.Logger
+	metrics *counters
+	health  *metrics.Health
+	rdb     goredis.UniversalClient
+	store   *lua.Store
+	topics  map[string]kadm.TopicID // from EnsureTopics
+
+	// Of one tenure (see tenure.go); used by the loop alone, except ownership, which the group's callbacks write.
+	session *kgo.GroupTransactSession
+	admin   *kadm.Client
+	log     *eventLog
+	owned   ownership
+	inTxn   bool
+}
+
+// New builds a writer. It connects to nothing yet; Run does. health may serve /livez and /readyz.
+func New(cfg Config, logger *zap.Logger, reg prometheus.Registerer, health *metrics.Health) (*Writer, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	rdb, err := redis.NewClient(cfg.Redis)
+	if err != nil {
+		return nil, fmt.Errorf("redis client: %w", err)
+	}
+	return &Writer{
+		cfg: cfg, logger: logger, metrics: newCounters(reg), health: health,
+		rdb: rdb, store: lua.New(rdb),
+	}, nil
+}
+
+// Run decides commands until ctx ends, then finishes the batch it is in, leaves the group and returns nil. It returns an error only for
+// what a person must mend: topics that contradict the ledger's contract, an evicting Redis, a log that lost its beginning.
+func (w *Writer) Run(ctx context.Context) error {
+	defer func() { _ = w.rdb.Close() }()
+	if err := w.prepare(ctx); err != nil {
+		return ending(ctx, err)
+	}
+	err := retry.Do(ctx, w.logger, "own shards", w.tenure)
+	return ending(ctx, err)
+}
+
+// ending turns the end of ctx into a clean return.
+func ending(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// prepare waits for Kafka and Redis, and refuses what would lose money.
+func (w *Writer) prepare(ctx context.Context) error {
+	client, err := kafka.NewClient(w.cfg.Kafka, w.logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	err = retry.Do(ctx, w.logger, "check topics", func(ctx context.Context) error {
+		var err error
+		w.topics, err = kafka.EnsureTopics(ctx, w.cfg.Kafka, client)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return retry.Do(ctx, w.logger, "check redis", func(ctx context.Context) error {
+		err := redis.CheckPolicy(ctx, w.rdb)
+		if policy := (*redis.PolicyError)(nil); errors.As(err, &policy) {
+			return retry.Permanent(err)
+		}
+		return err
+	})
+}
+
+// turn is the loop: what happens to one batch. An error means that nothing of it counts until the shards are recovered.
+func (w *Writer) turn(ctx context.Context) error {
+	batch, err := w.poll(ctx)
+	defer w.session.AllowRebalance()
+	if err != nil {
+		return err
+	}
+	work := context.WithoutCancel(ctx) // a batch that has begun is finished
+	if err := w.recover(work, batch); err != nil {
+		return err
+	}
+	if batch.empty() {
+		return w.checkIdle(work)
+	}
+	w.decode(batch)
+	if err := w.apply(work, batch); err != nil {
+		return err
+	}
+	hit(trapApplied)
+	if err := w.publish(work, batch); err != nil {
+		return err
+	}
+	if err := w.commit(work, nil); err != nil {
+		return err
+	}
+	hit(trapCommitted)
+	w.trim(work, batch)
+	return nil
+}
