@@ -1,0 +1,107 @@
+package importer
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+	"github.com/hotledger/hotledger/schemas/money"
+)
+
+// Overdraft gives accounts whose id begins with Prefix a floor below zero.
+type Overdraft struct {
+	Prefix string
+	// Floor is the lowest balance allowed, in major units of each account's currency: "-1000000.00", or "0".
+	Floor string
+}
+
+// ParseOverdraft reads "PREFIX=FLOOR". The floor is what follows the last "=".
+func ParseOverdraft(s string) (Overdraft, error) {
+	i := strings.LastIndex(s, "=")
+	if i < 1 {
+		return Overdraft{}, fmt.Errorf("overdraft %.80q: want PREFIX=FLOOR, as in \"Liabilities:=-1000000.00\"", s)
+	}
+	o := Overdraft{Prefix: s[:i], Floor: s[i+1:]}
+	if _, err := money.ParseMajor(o.Floor, money.Unit{Code: "X", Exponent: money.ExponentMax}); err != nil && !errors.Is(err, money.ErrTooLarge) {
+		return Overdraft{}, fmt.Errorf("overdraft %.80q: the floor is a number such as \"-1000000.00\"", s)
+	}
+	if !strings.HasPrefix(o.Floor, "-") && strings.Trim(o.Floor, "0.") != "" {
+		return Overdraft{}, fmt.Errorf("overdraft %.80q: the floor is \"0\" or negative", s)
+	}
+	return o, nil
+}
+
+// OpenAccounts puts before the first command of each account the one that opens it, with the id "open:<account>" and
+// the currency of that command. The longest prefix among overdrafts gives the floor; without one it is 0. An account
+// that the file itself opens gets no second opening, and the floor only where the file says none.
+// An account that cannot be opened is reported on the line that needs it; that line goes on, and is rejected.
+func OpenAccounts(rows Rows, overdrafts []Overdraft) Rows {
+	return func(yield func(Row, error) bool) {
+		met := map[string]bool{}
+		for row, err := range rows {
+			if err != nil || met[row.Command.GetAccount()] {
+				if !yield(row, err) {
+					return
+				}
+				continue
+			}
+			met[row.Command.GetAccount()] = true
+			opening, bad := open(row, overdrafts)
+			switch {
+			case bad != nil:
+				if !yield(Row{File: row.File, Line: row.Line}, bad.at(row.File, row.Line)) {
+					return
+				}
+			case row.Command.GetOperation() == ledgerv1.Operation_OPERATION_OPEN:
+				row = opening
+			default:
+				if !yield(opening, nil) {
+					return
+				}
+			}
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+}
+
+// open makes the opening of the row's account; of a row that is one, it fills in the floor.
+func open(row Row, overdrafts []Overdraft) (Row, *problem) {
+	cmd := row.Command
+	if cmd.GetOperation() != ledgerv1.Operation_OPERATION_OPEN {
+		cmd = &ledgerv1.Command{
+			CommandId: "open:" + cmd.GetAccount(), Operation: ledgerv1.Operation_OPERATION_OPEN,
+			Account: cmd.GetAccount(), Currency: cmd.GetCurrency(),
+		}
+	}
+	if cmd.GetOpen() == nil {
+		if o, ok := longest(cmd.GetAccount(), overdrafts); ok {
+			unit, err := money.ParseUnit(cmd.GetCurrency())
+			if err != nil {
+				return Row{}, problemf(ledgerv1.Reason_REASON_INVALID_CURRENCY, "currency: %v", err)
+			}
+			floor, err := money.ParseMajor(o.Floor, unit)
+			if err != nil {
+				return Row{}, problemf(ledgerv1.Reason_REASON_INVALID_FLOOR, "open %s: floor: %v", cmd.GetAccount(), err)
+			}
+			cmd.Open = &ledgerv1.OpenTerms{Floor: money.FormatMinor(floor)}
+		}
+	}
+	if bad := check(cmd); bad != nil {
+		return Row{}, problemf(bad.reason, "open %s: %s", cmd.GetAccount(), bad.text)
+	}
+	return Row{File: row.File, Line: row.Line, Command: cmd}, nil
+}
+
+func longest(account string, overdrafts []Overdraft) (Overdraft, bool) {
+	var best Overdraft
+	found := false
+	for _, o := range overdrafts {
+		if strings.HasPrefix(account, o.Prefix) && len(o.Prefix) >= len(best.Prefix) {
+			best, found = o, true
+		}
+	}
+	return best, found
+}
