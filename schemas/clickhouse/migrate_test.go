@@ -107,8 +107,9 @@ func statements(text string) []string {
 			sql.WriteString(line)
 		}
 	}
-	var all []string
-	for _, statement := range strings.Split(sql.String(), ";\n") {
+	parts := strings.Split(sql.String(), ";\n")
+	all := make([]string, 0, len(parts))
+	for _, statement := range parts {
 		if statement = strings.TrimSpace(statement); statement != "" {
 			all = append(all, statement)
 		}

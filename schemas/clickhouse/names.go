@@ -18,7 +18,7 @@ type namedFS struct {
 func (n namedFS) Open(name string) (fs.File, error) {
 	file, err := n.FS.Open(name)
 	if err != nil || !strings.HasSuffix(name, ".sql") {
-		return file, err //nolint:wrapcheck // an fs.FS answers with fs.PathError as it is
+		return file, err
 	}
 	text, err := io.ReadAll(file)
 	if err != nil {
@@ -37,5 +37,5 @@ type namedFile struct {
 
 // Read reads the replaced text.
 func (f *namedFile) Read(p []byte) (int, error) {
-	return f.text.Read(p) //nolint:wrapcheck // io.EOF must stay what it is
+	return f.text.Read(p)
 }

@@ -81,9 +81,7 @@ func accounts(cmd *ledgerv1.Command) (ledgerv1.Reason, error) {
 
 func amount(cmd *ledgerv1.Command) (ledgerv1.Reason, error) {
 	const invalid = ledgerv1.Reason_REASON_INVALID_AMOUNT
-	switch cmd.GetOperation() {
-	case ledgerv1.Operation_OPERATION_DEBIT, ledgerv1.Operation_OPERATION_CREDIT:
-	default:
+	if op := cmd.GetOperation(); op != ledgerv1.Operation_OPERATION_DEBIT && op != ledgerv1.Operation_OPERATION_CREDIT {
 		if cmd.GetAmount() != "" {
 			return invalid, errors.New("amount: neither open nor repair moves money; leave it out")
 		}

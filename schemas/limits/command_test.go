@@ -35,8 +35,9 @@ func good(operation ledgerv1.Operation) *ledgerv1.Command {
 			Log:   &ledgerv1.AccountSnapshot{Sequence: 3, Balance: "100", Held: "0", Floor: "0", Unit: "USD/2"},
 			RunId: "run-1", BreakId: "break-1",
 		}
-	default:
+	case debit, credit:
 		cmd.Currency, cmd.Amount = "USD", "1250"
+	case ledgerv1.Operation_OPERATION_UNSPECIFIED:
 	}
 	return cmd
 }

@@ -108,7 +108,7 @@ var records = sync.Pool{New: func() any { return &kgo.Record{Key: make([]byte, 0
 // ShardOf returns the shard of an account, 0 to shards-1: the partition of ledger.commands and ledger.events that Kafka's
 // default partitioner gives to the account as a key. It panics if shards is below 1.
 func ShardOf(account string, shards int) int {
-	record := records.Get().(*kgo.Record) //nolint:forcetypeassert // nothing else is ever put in
+	record := records.Get().(*kgo.Record)
 	defer records.Put(record)
 	record.Key = append(record.Key[:0], account...)
 	return partitioner.Partition(record, shards)
@@ -116,5 +116,5 @@ func ShardOf(account string, shards int) int {
 
 // PartitionOf returns the partition that Kafka's default partitioner gives to any key, among n. It panics if n is below 1.
 func PartitionOf(key string, n int) int32 {
-	return int32(ShardOf(key, n)) //nolint:gosec // below n, which Kafka holds in an int32
+	return int32(ShardOf(key, n))
 }
