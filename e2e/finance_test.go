@@ -269,7 +269,7 @@ func countedOnce(t *testing.T, f finance) {
 }
 
 func beyond64Bits(t *testing.T, f finance) {
-	var entries []entry
+	entries := make([]entry, 0, 40)
 	for i := range uint64(20) {
 		entries = append(entries,
 			entry{account: fmt.Sprintf("a%d", i), sequence: 1, position: 2*i + 1, op: "open", unit: "POINTS/0"},
