@@ -51,7 +51,7 @@ func builtBinary(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cacheDir(), "bin", key)
+	dir := filepath.Join(cacheDir(), "sandbox", key)
 	binary := filepath.Join(dir, name)
 	if _, err := os.Stat(binary); err == nil {
 		return binary, nil

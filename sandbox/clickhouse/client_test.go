@@ -141,6 +141,19 @@ func TestSettingsReachTheEngine(t *testing.T) {
 	if n := count(t, ctx, conn, "SELECT count() FROM t"); n != 0 {
 		t.Fatalf("a refused block left %d rows", n)
 	}
+	batch, err = conn.PrepareBatch(ctx, "INSERT INTO t (month)") // with the engine's default, async_insert
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := batch.Append(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := batch.Send(); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, ctx, conn, "SELECT count() FROM t"); n != 1 {
+		t.Fatalf("an acknowledged asynchronous insert shows %d rows", n)
+	}
 }
 
 func requireCode(t *testing.T, err error, code int32) {

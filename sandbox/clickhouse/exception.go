@@ -22,8 +22,8 @@ const (
 	codeBadArguments   = 36
 	codeNotImplemented = 48
 	codeIncorrectData  = 117
-	codeUnknown        = 1002
 	codeAborted        = 236
+	codeUnknown        = 1002
 )
 
 var exceptionCode = regexp.MustCompile(`Code: (\d+)\. `)
@@ -53,23 +53,15 @@ func asException(err error) *Exception {
 	return exceptionf(codeUnknown, "UNKNOWN_EXCEPTION", "%v", err)
 }
 
-// statusOf is the HTTP status that ClickHouse answers a code with (its src/Server/HTTP/exceptionCodeToHTTPStatus.cpp, the usual codes).
+// statusOf is the HTTP status that ClickHouse answers a code with (its src/Server/HTTP/exceptionCodeToHTTPStatus.cpp, the codes that occur here).
 func statusOf(code int) int {
 	switch code {
 	case 6, 26, 27, 36, 38, 41, 43, 53, 62, 69, 72, 117, 130, 131, 168, 169, 427, 457: // parse errors, wrong types and arguments
 		return http.StatusBadRequest
 	case 16, 46, 47, 50, 56, 60, 73, 81, 115: // unknown column, function, identifier, type, storage, table, format, database, setting
 		return http.StatusNotFound
-	case 192, 193, 194, 516:
-		return http.StatusUnauthorized
-	case 164, 497:
-		return http.StatusForbidden
 	case codeNotImplemented:
 		return http.StatusNotImplemented
-	case 159: // TIMEOUT_EXCEEDED
-		return http.StatusRequestTimeout
-	case 202: // TOO_MANY_SIMULTANEOUS_QUERIES
-		return http.StatusServiceUnavailable
 	default:
 		return http.StatusInternalServerError
 	}

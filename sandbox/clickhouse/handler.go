@@ -75,7 +75,11 @@ func (s *Server) run(r *http.Request, q *request, a *answer) error {
 	if q.body != nil {
 		return runInsert(session, q, a)
 	}
-	defer s.killOnHangUp(r.Context(), q.queryID)()
+	until := r.Context()
+	if q.changes {
+		until = s.open
+	}
+	defer s.killAfter(until, q.queryID)()
 	return runQuery(session, q, a)
 }
 
@@ -157,8 +161,8 @@ func sendStream(rows *stream, a *answer) error {
 	}
 }
 
-// killOnHangUp kills the query when the client goes away or the server closes. The returned func ends the watch and waits for it.
-func (s *Server) killOnHangUp(ctx context.Context, queryID string) (stop func()) {
+// killAfter kills the query when ctx ends: its client has gone away, or the server closes. The returned func ends the watch and waits for it.
+func (s *Server) killAfter(ctx context.Context, queryID string) (stop func()) {
 	ended, watchEnded := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(watchEnded)

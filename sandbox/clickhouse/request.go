@@ -27,6 +27,9 @@ type request struct {
 
 	helloRevision int // above 0: answer clickhouse-go's hello in the form of this revision
 
+	// changes is true for a statement that does more than read. Like ClickHouse, the server ends it even when its client is gone.
+	changes bool
+
 	compressNative string // "", "LZ4" or "ZSTD": result in ClickHouse's own compressed frames
 	compressGZIP   bool
 	waitEnd        bool // answer only when the whole result is known
@@ -65,6 +68,9 @@ func readRequest(r *http.Request) (*request, error) {
 	if isOn(params.Get("compress")) {
 		q.compressNative = firstOf(strings.ToUpper(params.Get("network_compression_method")), "LZ4")
 	}
+	if r.Method == http.MethodGet && q.settings["readonly"] == "" {
+		q.settings["readonly"] = "2" // as ClickHouse does: a GET changes nothing
+	}
 	q.compressGZIP = isOn(params.Get("enable_http_compression")) && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
 
 	body, err := decodeBody(r, isOn(params.Get("decompress")))
@@ -82,7 +88,7 @@ func readRequest(r *http.Request) (*request, error) {
 func (q *request) readStatement(params url.Values, body io.Reader, defaultFormat string) error {
 	sql := params.Get("query")
 	if insertSQL, format, ok := insertOf(sql); ok {
-		q.stmt.sql, q.stmt.format, q.body = insertSQL, format, body
+		q.stmt.sql, q.stmt.format, q.body, q.changes = insertSQL, format, body, true
 		return nil
 	}
 	text, err := io.ReadAll(io.LimitReader(body, sqlBytesMax+1))
@@ -96,6 +102,7 @@ func (q *request) readStatement(params url.Values, body io.Reader, defaultFormat
 		sql += "\n"
 	}
 	q.stmt.sql, q.stmt.format = sql+string(text), defaultFormat
+	q.changes = !reading.MatchString(q.stmt.sql)
 	if revision, ok := isHello(params, q.stmt.sql); ok {
 		q.helloRevision = revision
 	}
@@ -103,6 +110,7 @@ func (q *request) readStatement(params url.Values, body io.Reader, defaultFormat
 }
 
 var (
+	reading      = regexp.MustCompile(`(?is)^(\s|--[^\n]*\n|/\*.*?\*/|\()*(SELECT|WITH|SHOW|DESC|DESCRIBE|EXPLAIN|EXISTS)\b`)
 	insertStart  = regexp.MustCompile(`(?is)^\s*INSERT\s+INTO\s`)
 	insertFormat = regexp.MustCompile(`(?is)\sFORMAT\s+(\w+)\s*;?\s*$`)
 	insertValues = regexp.MustCompile(`(?is)\sVALUES\s*;?\s*$`)

@@ -39,8 +39,9 @@ type Server struct {
 
 	listener net.Listener
 	http     *http.Server
-	cancel   context.CancelCauseFunc // ends the context of every request
-	served   chan struct{}           // closed when Serve has returned
+	open     context.Context // ends when Close has waited long enough for running queries; parent of every request's context
+	cancel   context.CancelCauseFunc
+	served   chan struct{} // closed when Serve has returned
 	close    func() error
 }
 
@@ -78,9 +79,8 @@ func New(options Options) (*Server, error) {
 		s.api.close(s.keeper.handle)
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	s.cancel = cancel
-	s.http = &http.Server{Handler: s, ReadHeaderTimeout: headerReadMax, BaseContext: func(net.Listener) context.Context { return ctx }}
+	s.open, s.cancel = context.WithCancelCause(context.Background())
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: headerReadMax, BaseContext: func(net.Listener) context.Context { return s.open }}
 	s.close = sync.OnceValue(s.shutdown)
 	go func() {
 		defer close(s.served)
