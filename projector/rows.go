@@ -1,0 +1,95 @@
+package projector
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// rows is a block of the table events, column by column, in the order of the log. It is filled once and sent as often as it
+// takes: every attempt makes a new driver batch of the same rows.
+type rows struct {
+	account, commandID, counterAccount, unit []string
+	reference, description, source, reason   []string
+	sequence, position, logOffset, batchTo   []uint64
+	shard                                    []uint16
+	logTime, decidedAt, effectiveAt          []time.Time
+	operation, status                        []int8
+	delta, balance, held, floor              []int64
+	metadata                                 []map[string]string
+	fingerprint, chain                       [][]byte
+}
+
+func (r *rows) append(shard int32, e row) {
+	r.account = append(r.account, e.account)
+	r.sequence = append(r.sequence, e.sequence)
+	r.shard = append(r.shard, uint16(shard)) //nolint:gosec // a shard has 16 bits
+	r.position = append(r.position, e.position)
+	r.logOffset = append(r.logOffset, e.logOffset)
+	r.logTime = append(r.logTime, e.logTime)
+	r.decidedAt = append(r.decidedAt, e.decidedAt)
+	r.effectiveAt = append(r.effectiveAt, e.effectiveAt)
+	r.commandID = append(r.commandID, e.commandID)
+	r.operation = append(r.operation, e.operation)
+	r.status = append(r.status, e.status)
+	r.reason = append(r.reason, e.reason)
+	r.counterAccount = append(r.counterAccount, e.counterAccount)
+	r.unit = append(r.unit, e.unit)
+	r.delta = append(r.delta, e.delta)
+	r.balance = append(r.balance, e.balance)
+	r.held = append(r.held, e.held)
+	r.floor = append(r.floor, e.floor)
+	r.reference = append(r.reference, e.reference)
+	r.description = append(r.description, e.description)
+	r.metadata = append(r.metadata, e.metadata)
+	r.source = append(r.source, e.source)
+	r.fingerprint = append(r.fingerprint, e.fingerprint)
+	r.chain = append(r.chain, e.chain)
+}
+
+// close fills the column that is known only when the batch is cut.
+func (r *rows) close(to uint64) {
+	r.batchTo = make([]uint64, len(r.position))
+	for i := range r.batchTo {
+		r.batchTo[i] = to
+	}
+}
+
+// tableColumn is one column by its name in the table.
+type tableColumn struct {
+	name   string
+	values any
+}
+
+// columns is the one place that says what goes where; ingested_at is the server's.
+func (r *rows) columns() []tableColumn {
+	return []tableColumn{
+		{"account", r.account}, {"sequence", r.sequence}, {"shard", r.shard}, {"position", r.position},
+		{"log_offset", r.logOffset}, {"log_time", r.logTime}, {"decided_at", r.decidedAt}, {"effective_at", r.effectiveAt},
+		{"command_id", r.commandID}, {"operation", r.operation}, {"status", r.status}, {"reason", r.reason},
+		{"counter_account", r.counterAccount}, {"unit", r.unit}, {"delta", r.delta}, {"balance_after", r.balance},
+		{"held_after", r.held}, {"floor_after", r.floor}, {"reference", r.reference}, {"description", r.description},
+		{"metadata", r.metadata}, {"source", r.source}, {"fingerprint", r.fingerprint}, {"chain", r.chain}, {"batch_to", r.batchTo},
+	}
+}
+
+// insertSQL names the columns in the order of columns.
+var insertSQL = func() string {
+	var names []string
+	for _, c := range new(rows).columns() {
+		names = append(names, c.name)
+	}
+	return "INSERT INTO events (" + strings.Join(names, ", ") + ")"
+}()
+
+// fill appends all columns to a driver batch, which then is one block.
+func (r *rows) fill(batch driver.Batch) error {
+	for i, c := range r.columns() {
+		if err := batch.Column(i).Append(c.values); err != nil {
+			return fmt.Errorf("column %s: %w", c.name, err)
+		}
+	}
+	return nil
+}
