@@ -1,0 +1,211 @@
+package lua
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+
+	"github.com/hotledger/hotledger/sandbox"
+)
+
+// busy is a shard with something in every key.
+func busy(t testing.TB, b *bench) *bench {
+	t.Helper()
+	b.apply(b.open("a", "-5"), b.credit("a", "100"), b.debit("a", "500"))
+	b.apply(b.open("b", ""), b.credit("b", "7"))
+	return b
+}
+
+func (b *bench) refused(what string, call Call, is error) {
+	b.Helper()
+	b.untouched(what, func() {
+		r := b.store.Apply(b.Context(), call)[0]
+		if !errors.Is(r.Err, is) || r.Decisions != nil || r.Entry != "" || r.Head != (Head{}) {
+			b.Errorf("%s: %+v, expected %v", what, r, is)
+		}
+	})
+}
+
+func TestOutOfSyncChangesNothing(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for what, damage := range map[string]func(b *bench) error{
+		"position behind":     func(b *bench) error { b.head.Position--; return nil },
+		"position ahead":      func(b *bench) error { b.head.Position++; return nil },
+		"other chain":         func(b *bench) error { b.head.Chain = strings.Repeat("ab", 20); return nil },
+		"genesis":             func(b *bench) error { b.head = Genesis; return nil },
+		"no accounts":         func(b *bench) error { return b.rdb.Del(ctx, AccountsKey(b.shard)).Err() },
+		"no outcomes":         func(b *bench) error { return b.rdb.Del(ctx, OutcomesKey(b.shard)).Err() },
+		"no outbox":           func(b *bench) error { return b.rdb.Del(ctx, OutboxKey(b.shard)).Err() },
+		"no head":             func(b *bench) error { return b.rdb.Del(ctx, HeadKey(b.shard)).Err() },
+		"nothing":             func(b *bench) error { return b.rdb.Del(ctx, liveKeys(b.shard)...).Err() },
+		"accounts of another": func(b *bench) error { return b.rdb.HSet(ctx, AccountsKey(b.shard), "", Genesis.Chain).Err() },
+		"outcomes of another": func(b *bench) error { return b.rdb.HSet(ctx, OutcomesKey(b.shard), "", Genesis.Chain).Err() },
+		"accounts, no marker": func(b *bench) error { return b.rdb.HDel(ctx, AccountsKey(b.shard), "").Err() },
+		"outcomes, no marker": func(b *bench) error { return b.rdb.HDel(ctx, OutcomesKey(b.shard), "").Err() },
+		"head, no chain":      func(b *bench) error { return b.rdb.HDel(ctx, HeadKey(b.shard), "chain").Err() },
+		"outbox is ahead": func(b *bench) error {
+			return b.rdb.XAdd(ctx, &redis.XAddArgs{Stream: OutboxKey(b.shard), ID: "9999999999999-0", Values: []string{"k", "v"}}).Err()
+		},
+		"outbox is at the end": func(b *bench) error {
+			return b.rdb.XAdd(ctx, &redis.XAddArgs{Stream: OutboxKey(b.shard), ID: "18446744073709551615-18446744073709551615", Values: []string{"k", "v"}}).Err()
+		},
+		"accounts is no hash":    func(b *bench) error { return b.rdb.Set(ctx, AccountsKey(b.shard), "x", 0).Err() },
+		"outcomes is no hash":    func(b *bench) error { return b.rdb.Set(ctx, OutcomesKey(b.shard), "x", 0).Err() },
+		"outbox is no stream":    func(b *bench) error { return b.rdb.Set(ctx, OutboxKey(b.shard), "x", 0).Err() },
+		"head is no hash":        func(b *bench) error { return b.rdb.Set(ctx, HeadKey(b.shard), "x", 0).Err() },
+		"accounts is an outbox":  func(b *bench) error { return b.rdb.Copy(ctx, OutboxKey(b.shard), AccountsKey(b.shard), 0, true).Err() },
+		"outbox is an empty set": func(b *bench) error { return b.rdb.Copy(ctx, HeadKey(b.shard), OutboxKey(b.shard), 0, true).Err() },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			b := busy(t, setup(t))
+			b.ok(damage(b))
+			b.refused(what, b.call(b.credit("a", "1"), b.open("c", ""), b.debit("a", "1")), ErrOutOfSync)
+		})
+	}
+}
+
+func TestACorruptRecordChangesNothing(t *testing.T) {
+	t.Parallel()
+	for _, record := range []string{
+		"", "x", "100", "1 0 2 0 USD/2", "1 0 2 0 USD/2 active more", "nan 0 2 0 USD/2 active", "1e3 0 2 0 USD/2 active", "0x10 0 2 0 USD/2 active",
+		"1 0 2.5 0 USD/2 active", "01 0 2 0 USD/2 active", "-0 0 2 0 USD/2 active", "1 0 02 0 USD/2 active", "+1 0 2 0 USD/2 active",
+		" 1 0 2 0 USD/2 active", "1000000000000000000 0 2 0 USD/2 active", "1 0 2 -1000000000000000000 USD/2 active",
+		"1 1000000000000000000 2 0 USD/2 active", "1 0 1000000000000000 0 USD/2 active", "99999999999999999999999999999999999 0 2 0 USD/2 active",
+	} {
+		t.Run(record, func(t *testing.T) {
+			t.Parallel()
+			b := busy(t, setup(t))
+			b.ok(b.rdb.HSet(t.Context(), AccountsKey(b.shard), "a", record).Err())
+			b.refused(record, b.call(b.credit("b", "1"), b.credit("a", "1")), ErrCorrupt)
+			if _, _, err := b.store.Account(t.Context(), b.shard, "a"); err == nil {
+				t.Errorf("Go read the record %q", record)
+			}
+			page, corrupt, next, err := b.store.Accounts(t.Context(), b.shard, 0, 100)
+			if err != nil || next != 0 || len(page) != 1 || page[0].ID != "b" || len(corrupt) != 1 || corrupt["a"] != record {
+				t.Errorf("page %v, corrupt %v, next %d: %v", page, corrupt, next, err)
+			}
+			b.expect(list(b.credit("b", "1")), "applied 1 8@3") // the others of the shard keep going
+		})
+	}
+}
+
+// The amounts that convert to a number in Lua or elsewhere, and must not.
+var hostileAmounts = []string{
+	"nan", "NaN", "inf", "-inf", "0x10", "1e3", " 5", "5 ", "+5", "05", "1.0", "1.", "-1", "-0", "0", "", "９", "1_000", "9223372036854775808",
+	"1000000000000000000", "1\n", "1\x00", "1'", "--1", "-", "1|2",
+}
+
+func TestMalformedArgumentsChangeNothingEvenPastGo(t *testing.T) {
+	t.Parallel()
+	b := busy(t, setup(t))
+	fingerprint := strings.Repeat("f", 16)
+	const good = "1700000000000"
+	row := func(operation, terms, unit string) []any {
+		return []any{"x1", "a", operation, terms, unit, fingerprint, "- -", "body"}
+	}
+	invalid := map[string][]any{
+		"19 digits down":       row("open", "-1000000000000000000", "USD/2"),
+		"floor above zero":     row("open", "5", "USD/2"),
+		"floor minus zero":     row("open", "-0", "USD/2"),
+		"no operation":         row("", "5", "USD/2"),
+		"unknown operation":    row("mint", "5", "USD/2"),
+		"no unit":              row("credit", "5", ""),
+		"unit in words":        row("credit", "5", "USD"),
+		"unit with a blank":    row("credit", "5", "US D/2"),
+		"reason in words":      row("refuse", "because", ""),
+		"reason with a blank":  row("refuse", "NO WAY", ""),
+		"repair without log":   row("repair", "|-|g1", "USD/2"),
+		"repair of two parts":  row("repair", "1 0 2 0 USD/2 active|-", "USD/2"),
+		"repair to a bad log":  row("repair", "nan 0 2 0 USD/2 active|-|g1", "USD/2"),
+		"repair to 19 digits":  row("repair", most+"9 0 2 0 USD/2 active|-|g1", "USD/2"),
+		"short fingerprint":    {"x1", "a", "credit", "5", "USD/2", "short", "- -", "body"},
+		"no id":                {"", "a", "credit", "5", "USD/2", fingerprint, "- -", "body"},
+		"no account":           {"x1", "", "credit", "5", "USD/2", fingerprint, "- -", "body"},
+		"a row cut short":      {"x1", "a", "credit", "5", "USD/2", fingerprint, "- -"},
+		"a row of one":         {"x1"},
+		"conditions cut short": {"x1", "a", "credit", "5", "USD/2", fingerprint, "-", "body"},
+		"deadline in words":    {"x1", "a", "credit", "5", "USD/2", fingerprint, "soon -", "body"},
+	}
+	for _, amount := range hostileAmounts {
+		invalid["credit "+amount], invalid["debit "+amount] = row("credit", amount, "USD/2"), row("debit", amount, "USD/2")
+		if amount != "0" && amount != "-1" {
+			invalid["open "+amount] = row("open", amount, "USD/2")
+		}
+	}
+	for what, bad := range invalid {
+		b.untouched(what, func() {
+			args := append([]any{b.head.Position, b.head.Chain, good}, row("credit", "5", "USD/2")...)
+			args[3] = "x0" // a good command before the bad one
+			reply, err := applyScript.Run(t.Context(), b.rdb, liveKeys(b.shard), append(args, bad...)...).Result()
+			if err == nil || !redis.HasErrorPrefix(err, "INVALID_ARGUMENT") && !strings.Contains(what, "conditions") && !strings.Contains(what, "deadline") {
+				t.Errorf("%s: answered %v %v", what, reply, err)
+			}
+		})
+	}
+	for _, clock := range []string{"", "-1", "now", "1.5", "1e3"} {
+		b.untouched("clock "+clock, func() {
+			args := append([]any{b.head.Position, b.head.Chain, clock}, row("credit", "5", "USD/2")...)
+			if err := applyScript.Run(t.Context(), b.rdb, liveKeys(b.shard), args...).Err(); !redis.HasErrorPrefix(err, "INVALID_ARGUMENT") {
+				t.Errorf("clock %q: %v", clock, err)
+			}
+		})
+	}
+}
+
+func TestARedeliveredCommandChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := busy(t, setup(t))
+	rejected, accepted := b.debit("a", "900"), b.credit("a", "900")
+	b.apply(rejected, accepted)
+	b.untouched("redelivery", func() {
+		b.expect(list(rejected, accepted, rejected), "remembered INSUFFICIENT_FUNDS 0 100@2", "remembered applied 900 1000@3", "remembered INSUFFICIENT_FUNDS 0 100@2")
+	})
+}
+
+func TestARejectionLeavesTheAccountsAsTheyWere(t *testing.T) {
+	t.Parallel()
+	b := busy(t, setup(t))
+	accounts := func() map[string]string {
+		fields, err := b.rdb.HGetAll(t.Context(), AccountsKey(b.shard)).Result()
+		b.ok(err)
+		delete(fields, "") // the marker follows the head
+		return fields
+	}
+	before := accounts()
+	b.expect(list(b.debit("a", "900"), b.open("a", ""), b.credit("nobody", "1"), b.credit("a", most),
+		changed(b.credit("a", "1"), func(c *ledgerv1.Command) { c.Currency = "JPY" }), b.repair("a", "", "1 0 2 0 USD/2 active", "g1")),
+		"INSUFFICIENT_FUNDS 0 100@2", "ACCOUNT_EXISTS 0 100@2", "ACCOUNT_UNKNOWN 0 -", "LIMIT_EXCEEDED 0 100@2", "CURRENCY_MISMATCH 0 100@2", "SEQUENCE_MISMATCH 0 100@2")
+	if after := accounts(); !maps.Equal(before, after) {
+		t.Errorf("accounts %v became %v", before, after)
+	}
+}
+
+func TestAFullRedisChangesNothingAndIsNoOutcome(t *testing.T) {
+	t.Parallel()
+	server, err := sandbox.StartRedis(t.Context(), sandbox.RedisOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	b := busy(t, setupOn(t, client(t, 3, server.Addr())))
+	call := b.call(b.credit("a", "1"), b.open("c", ""))
+	b.ok(b.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	b.untouched("full", func() {
+		if r := b.store.Apply(t.Context(), call)[0]; r.Err == nil || !strings.Contains(r.Err.Error(), "OOM") || errors.Is(r.Err, ErrOutOfSync) {
+			t.Errorf("a full Redis: %+v", r)
+		}
+		if _, err := b.store.Replay(t.Context(), b.shard, b.head, nil, "g2"); err == nil {
+			t.Error("a full Redis took a replay")
+		}
+	})
+	b.whole() // reading goes on
+	b.ok(b.rdb.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	b.said(b.run(call), "applied 1 101@3", "applied 0 0@1")
+}
