@@ -1,0 +1,59 @@
+# Everything on a fresh machine: `make demo` and `make test`. Both install what they need, and say so.
+# Needs Go, npm and apt (redis-server, hledger); the ClickHouse engine comes from npm, tools and libraries from Go modules.
+
+export HOTLEDGER_CACHE ?= $(HOME)/.cache/hotledger
+TOOLS := $(HOTLEDGER_CACHE)/tools
+
+BUF           := $(TOOLS)/buf@v1.75.0/buf
+PROTOC_GEN_GO := $(TOOLS)/protoc-gen-go@v1.36.12/protoc-gen-go
+GOLANGCI      := $(TOOLS)/golangci-lint@v2.15.0/golangci-lint
+GOTESTSUM     := $(TOOLS)/gotestsum@v1.13.0/gotestsum
+
+MODULES := schemas lua chassis producer ledger-writer projector reconciler sandbox e2e
+SERVICES := producer ledger-writer projector reconciler
+
+.PHONY: help demo test bench bench-quick lint generate breaking build engines clean
+
+help: ## say what each target does
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+demo: engines ## the whole ledger on real input, broken on purpose and repaired (KEEP=1 leaves the engines running)
+	@cd e2e && go run ./cmd/demo $(if $(KEEP),--keep)
+
+test: engines $(GOTESTSUM) ## all tests, on real engines, with the race detector
+	@scripts/install-engines.sh hledger
+	$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -timeout 20m work
+
+bench: engines ## every figure, about ten minutes: name value unit ratio reference
+	@cd e2e && go run ./cmd/bench
+
+bench-quick: engines ## the same figures with short runs
+	@cd e2e && go run ./cmd/bench --quick
+
+build: ## the services, into bin/
+	@for s in $(SERVICES); do (cd $$s && go build -trimpath -o ../bin/ ./cmd/...) || exit 1; done
+
+lint: $(GOLANGCI) $(BUF) breaking ## golangci-lint over every module, buf lint, breaking-change check
+	@for m in $(MODULES); do (cd $$m && $(GOLANGCI) run --config ../.golangci.yml ./...) || exit 1; done
+	@cd schemas && $(BUF) lint
+
+breaking: $(BUF)
+	@cd schemas && $(BUF) breaking --against baseline.binpb
+
+generate: $(BUF) $(PROTOC_GEN_GO) ## Go code from the Protobuf schemas
+	@cd schemas && PATH="$(dir $(PROTOC_GEN_GO)):$$PATH" $(BUF) generate
+
+engines:
+	@scripts/install-engines.sh
+
+clean: ## what the build made; the cache of engines and tools stays
+	@rm -rf bin
+
+$(BUF):           ; $(call install,github.com/bufbuild/buf/cmd/buf@v1.75.0)
+$(PROTOC_GEN_GO): ; $(call install,google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12)
+$(GOLANGCI):      ; $(call install,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0)
+$(GOTESTSUM):     ; $(call install,gotest.tools/gotestsum@v1.13.0)
+
+define install
+@echo "installing $(1)" && GOBIN="$(@D)" go install $(1)
+endef
