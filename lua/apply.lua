@@ -12,7 +12,7 @@
 --   4 head       hash    position, chain, generation
 -- ARGV
 --   1 position   the head that the caller believes in
---   2 chain      40 hex digits
+--   2 chain      hexadecimal
 --   3 now        the writer's clock, ms since 1970
 --   then 8 per command, at most 900 commands (Lua unpacks at most about 8,000 values):
 --   1 id   2 account   3 operation (open debit credit repair refuse)   4 terms (include/<operation>.lua; refuse: the reason)
