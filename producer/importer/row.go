@@ -7,6 +7,7 @@ package importer
 import (
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
@@ -114,4 +115,21 @@ func date(s string) (*timestamppb.Timestamp, *problem) {
 		return nil, problemf(ledgerv1.Reason_REASON_INVALID_TEXT, "date %.40q: write a day as in \"2013-01-31\"", s)
 	}
 	return timestamppb.New(day), nil
+}
+
+// bankDate reads a day of a bank statement. Banks that count every month as 30 days write 29 or 30 February in any year;
+// such a day is the last one of that February, and text gives the day as the bank wrote it ("" where nothing was changed).
+func bankDate(s string) (day *timestamppb.Timestamp, text string, bad *problem) {
+	month, isFebruary := strings.CutSuffix(s, "-02-30")
+	if !isFebruary {
+		month, isFebruary = strings.CutSuffix(s, "-02-29")
+	}
+	if day, bad = date(s); bad == nil || !isFebruary {
+		return day, "", bad
+	}
+	march, err := time.Parse(time.DateOnly, month+"-03-01")
+	if err != nil {
+		return nil, "", bad
+	}
+	return timestamppb.New(march.AddDate(0, 0, -1)), s, nil
 }

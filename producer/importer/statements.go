@@ -23,9 +23,12 @@ const (
 	gapCounter     = "@statement-gap"
 )
 
-// maxStatementLines bounds the memory of one import of statements, which is read as a whole: an entry is only as good as
+// metadataDate holds the day as a bank wrote it, where the calendar has no such day.
+const metadataDate = "statement_date"
+
+// statementLinesMax bounds the memory of one import of statements, which is read as a whole: an entry is only as good as
 // the statement it stands in.
-const maxStatementLines = 2_000_000
+const statementLinesMax = 2_000_000
 
 type statement struct {
 	number, account, currency string
@@ -41,8 +44,9 @@ type entry struct {
 	line      int    // of the file
 	number    string // within the statement
 	effective *timestamppb.Timestamp
-	operation ledgerv1.Operation
-	delta     int64
+	// dateWritten is the day as the bank wrote it, where the calendar has no such day.
+	dateWritten string
+	delta       int64
 }
 
 // ReadStatements reads bank statements (statement, account, currency, opening_balance, closing_balance, entries) and
@@ -54,7 +58,7 @@ type entry struct {
 //   - A later statement that does not open where the one before it closed gets the difference against @statement-gap
 //     (id "<prefix><statement>:opening"): a missing statement, or one that was issued again.
 //   - Entries are debits and credits against @world, ids "<prefix><statement>:<line>", and the last one of each statement
-//     expects its closing balance.
+//     expects its closing balance. The 30 February of banks that count 30 days in every month is the last of February.
 //   - A statement goes in as a whole or not at all: with a bad line in it, or if it does not add up, it is reported, and
 //     so are the later ones of the same account, whose opening could only be a guess.
 func ReadStatements(statements, entries io.Reader, options Options) Rows {
@@ -145,7 +149,7 @@ func (b *book) readEntries(r io.Reader) error {
 func readEntry(r record, unit money.Unit) (entry, *problem) {
 	e := entry{number: r["line"]}
 	var bad *problem
-	if e.effective, bad = date(r["date"]); bad != nil {
+	if e.effective, e.dateWritten, bad = bankDate(r["date"]); bad != nil {
 		return e, bad
 	}
 	text, bad := amount(r["amount"], unit)
@@ -158,9 +162,9 @@ func readEntry(r record, unit money.Unit) (entry, *problem) {
 	}
 	switch r["direction"] {
 	case "credit":
-		e.operation, e.delta = ledgerv1.Operation_OPERATION_CREDIT, minor
+		e.delta = minor
 	case "debit":
-		e.operation, e.delta = ledgerv1.Operation_OPERATION_DEBIT, -minor
+		e.delta = -minor
 	default:
 		return e, problemf(ledgerv1.Reason_REASON_INVALID_OPERATION, "direction %.40q: want debit or credit", r["direction"])
 	}
@@ -177,8 +181,8 @@ func (b *book) each(r io.Reader, file string, columns []string, take func(record
 		if err != nil {
 			break
 		}
-		if t.line > maxStatementLines {
-			err = fmt.Errorf("more than %d lines; split it by account", maxStatementLines)
+		if t.line > statementLinesMax {
+			err = fmt.Errorf("more than %d lines; split it by account", statementLinesMax)
 			break
 		}
 		if bad == nil {
@@ -246,8 +250,11 @@ func (b *book) book(s *statement, before int64, known bool) ([]Row, string) {
 	}
 	rows := b.opening(s, before, known)
 	for _, e := range s.entries {
-		rows = append(rows, Row{File: b.options.file(), Line: e.line, Command: s.move(
-			b.options.idPrefix()+s.number+":"+e.number, e.delta, "", e.effective)})
+		cmd := s.move(b.options.idPrefix()+s.number+":"+e.number, e.delta, "", e.effective)
+		if e.dateWritten != "" {
+			cmd.Metadata = map[string]string{metadataDate: e.dateWritten}
+		}
+		rows = append(rows, Row{File: b.options.file(), Line: e.line, Command: cmd})
 	}
 	if len(rows) > 0 {
 		rows[len(rows)-1].Expect = money.FormatMinor(s.closing)
