@@ -341,6 +341,11 @@ func byIndex(t *testing.T, f finance) {
 			t.Errorf("%s reads without the index:\n%s", query, plan)
 		}
 	}
+	// Over the whole log the de-duplication has to stream: the other transform keeps every key in memory.
+	pipeline := strings.Join(f.rows(t, "EXPLAIN PIPELINE SELECT account, sum(delta) FROM ledger.events_once GROUP BY account"), "\n")
+	if !strings.Contains(pipeline, "LimitBySortedStreamTransform") || strings.Contains(pipeline, "LimitByTransform") {
+		t.Errorf("events_once does not stream:\n%s", pipeline)
+	}
 }
 
 func rejectionsMoveNothing(t *testing.T, f finance) {
