@@ -32,8 +32,8 @@ func good(operation ledgerv1.Operation) *ledgerv1.Command {
 		cmd.Currency = "USD"
 	case repair:
 		cmd.Repair = &ledgerv1.RepairTerms{
-			Log:   &ledgerv1.AccountSnapshot{Sequence: 3, Balance: "100", Held: "0", Floor: "0", Unit: "USD/2"},
-			RunId: "run-1", BreakId: "break-1",
+			Log:        &ledgerv1.AccountSnapshot{Sequence: 3, Balance: "100", Held: "0", Floor: "0", Unit: "USD/2"},
+			Generation: "3f2b8c1e-0000-4000-8000-000000000000", RunId: "run-1", BreakId: "break-1",
 		}
 	case debit, credit:
 		cmd.Currency, cmd.Amount = "USD", "1250"
@@ -212,9 +212,15 @@ func TestARepairSaysWhatTheLogSays(t *testing.T) {
 	}
 	seen := good(repair)
 	seen.Currency = "USD/2"
-	seen.Repair.Seen = &ledgerv1.AccountSnapshot{Balance: "nonsense", Unit: "?"}
-	if got, err := limits.Command(seen); err != nil {
-		t.Fatalf("what was seen may be broken: %s: %v", got, err)
+	for _, snapshot := range []*ledgerv1.AccountSnapshot{
+		{Sequence: 2, Balance: "90", Held: "0", Floor: "0", Unit: "USD/2"},
+		{Sequence: 0, Balance: "-999999999999999999", Held: "-1", Floor: "5", Unit: "USD/3"},
+		{Sequence: limits.SequenceMax, Balance: "0", Held: "999999999999999999", Floor: "0", Unit: "ANY_THING_1/99"},
+	} {
+		seen.Repair.Seen = snapshot
+		if got, err := limits.Command(seen); err != nil {
+			t.Errorf("what was seen may be wrong: %v: %s: %v", snapshot, got, err)
+		}
 	}
 	const want = ledgerv1.Reason_REASON_INVALID_REPAIR
 	checkSpoiled(t, []spoiled{
@@ -231,11 +237,30 @@ func TestARepairSaysWhatTheLogSays(t *testing.T) {
 		{"no unit", repair, func(c *ledgerv1.Command) { c.Repair.Log.Unit = "" }, want},
 		{"no run", repair, func(c *ledgerv1.Command) { c.Repair.RunId = "" }, want},
 		{"no break", repair, func(c *ledgerv1.Command) { c.Repair.BreakId = "" }, want},
-		{"long generation", repair, func(c *ledgerv1.Command) { c.Repair.Generation = strings.Repeat("g", 129) }, want},
-		{"huge seen balance", repair, func(c *ledgerv1.Command) {
-			c.Repair.Seen = &ledgerv1.AccountSnapshot{Balance: strings.Repeat("9", 129)}
-		}, want},
+		{"sequence that cannot be counted on from", repair, func(c *ledgerv1.Command) { c.Repair.Log.Sequence = limits.SequenceMax + 1 }, want},
+		{"empty snapshot seen", repair, func(c *ledgerv1.Command) { c.Repair.Seen = &ledgerv1.AccountSnapshot{} }, want},
 	})
+	for _, generation := range []string{"", " ", "a b", "a|b", "g\n", "a_b", "ä", strings.Repeat("g", 65)} {
+		checkSpoiled(t, []spoiled{
+			{fmt.Sprintf("generation %.20q", generation), repair, func(c *ledgerv1.Command) { c.Repair.Generation = generation }, want},
+		})
+	}
+	for name, spoil := range map[string]func(*ledgerv1.AccountSnapshot){
+		"huge balance":        func(s *ledgerv1.AccountSnapshot) { s.Balance = strings.Repeat("9", 19) },
+		"balance that splits": func(s *ledgerv1.AccountSnapshot) { s.Balance = "1|2" },
+		"blank in held":       func(s *ledgerv1.AccountSnapshot) { s.Held = "0 0" },
+		"no floor":            func(s *ledgerv1.AccountSnapshot) { s.Floor = "" },
+		"leading zero":        func(s *ledgerv1.AccountSnapshot) { s.Balance = "01" },
+		"no unit":             func(s *ledgerv1.AccountSnapshot) { s.Unit = "" },
+		"unit that splits":    func(s *ledgerv1.AccountSnapshot) { s.Unit = "USD/2 active" },
+		"unit with a bar":     func(s *ledgerv1.AccountSnapshot) { s.Unit = "USD|2" },
+		"huge sequence":       func(s *ledgerv1.AccountSnapshot) { s.Sequence = math.MaxUint64 },
+	} {
+		checkSpoiled(t, []spoiled{{"seen: " + name, repair, func(c *ledgerv1.Command) {
+			c.Repair.Seen = &ledgerv1.AccountSnapshot{Sequence: 2, Balance: "90", Held: "0", Floor: "0", Unit: "USD/2"}
+			spoil(c.Repair.Seen)
+		}, want}})
+	}
 }
 
 // The first problem in the order of the fields is the one reported: a caller corrects from the top.

@@ -3,13 +3,25 @@ package limits
 import (
 	"errors"
 	"fmt"
+	"regexp"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 	"github.com/hotledger/hotledger/schemas/money"
 )
 
+// SequenceMax is the last sequence that a repair may name: the script counts on from it, and its records hold 15 digits.
+// No account gets near it by counting.
+const SequenceMax = 99_999_999_999_999
+
+// The shapes of what a repair compares Redis with. A unit is only as strict as what Redis can have been made to hold: it may differ
+// from every known one, which is what is being repaired.
+var (
+	generationShape = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+	seenUnitShape   = regexp.MustCompile(`^[A-Z0-9_]{1,16}/[0-9]{1,2}$`)
+)
+
 // repairTerms checks a repair. What the log says will be written to Redis, so it must be an account that the ledger itself could have made.
-// What was seen is compared and never written, so it may be as broken as Redis was.
+// What was seen is compared and never written, but it must be a record that can be read: one that cannot be is mended by a rebuild.
 func repairTerms(cmd *ledgerv1.Command) (ledgerv1.Reason, error) {
 	if cmd.GetOperation() != ledgerv1.Operation_OPERATION_REPAIR {
 		return 0, nil
@@ -22,6 +34,14 @@ func repairTerms(cmd *ledgerv1.Command) (ledgerv1.Reason, error) {
 	if err := validSnapshot(terms.GetLog()); err != nil {
 		return invalid, fmt.Errorf("repair.log: %w", err)
 	}
+	if seen := terms.GetSeen(); seen != nil {
+		if err := readableSnapshot(seen); err != nil {
+			return invalid, fmt.Errorf("repair.seen: %w", err)
+		}
+	}
+	if !generationShape.MatchString(terms.GetGeneration()) {
+		return invalid, fmt.Errorf("repair.generation: %.80q is not 1 to 64 letters, digits and hyphens; take it from the shard's head", terms.GetGeneration())
+	}
 	for _, id := range [...]struct{ field, id string }{
 		{"run_id", terms.GetRunId()},
 		{"break_id", terms.GetBreakId()},
@@ -30,24 +50,33 @@ func repairTerms(cmd *ledgerv1.Command) (ledgerv1.Reason, error) {
 			return invalid, fmt.Errorf("repair.%s: %w", id.field, err)
 		}
 	}
-	seen := terms.GetSeen()
-	for _, text := range [...]textLimit{
-		{"generation", terms.GetGeneration(), IDBytesMax},
-		{"seen.balance", seen.GetBalance(), IDBytesMax},
-		{"seen.held", seen.GetHeld(), IDBytesMax},
-		{"seen.floor", seen.GetFloor(), IDBytesMax},
-		{"seen.unit", seen.GetUnit(), IDBytesMax},
+	return 0, nil
+}
+
+// readableSnapshot tells what the script could not read in a record.
+func readableSnapshot(s *ledgerv1.AccountSnapshot) error {
+	if s.GetSequence() > SequenceMax {
+		return fmt.Errorf("sequence %d; at most %d is possible", s.GetSequence(), uint64(SequenceMax))
+	}
+	for _, amount := range [...]struct{ field, digits string }{
+		{"balance", s.GetBalance()}, {"held", s.GetHeld()}, {"floor", s.GetFloor()},
 	} {
-		if err := validText(text.text, text.bytesMax); err != nil {
-			return invalid, fmt.Errorf("repair.%s: %w", text.field, err)
+		if _, err := money.ParseMinor(amount.digits); err != nil {
+			return fmt.Errorf("%s: %w", amount.field, err)
 		}
 	}
-	return 0, nil
+	if !seenUnitShape.MatchString(s.GetUnit()) {
+		return fmt.Errorf("unit %.40q: not a code and its exponent, such as %q", s.GetUnit(), "USD/2")
+	}
+	return nil
 }
 
 func validSnapshot(log *ledgerv1.AccountSnapshot) error {
 	if log.GetSequence() == 0 {
 		return errors.New("sequence 0; an account starts at 1, when it is opened")
+	}
+	if log.GetSequence() > SequenceMax {
+		return fmt.Errorf("sequence %d; at most %d is possible", log.GetSequence(), uint64(SequenceMax))
 	}
 	if _, err := money.ParseMinor(log.GetBalance()); err != nil {
 		return fmt.Errorf("balance: %w", err)
