@@ -1,0 +1,84 @@
+-- One row per account of Redis or of the log, with its class. Arrays hold one element per shard, from shard 0.
+--   @run     the run whose reading of Redis is compared
+--   @since   per shard: when the reading that counts began, ms since 1970
+--   @starts  per shard: Redis's position before the reading
+--   @ends    per shard: Redis's position after it, which ClickHouse has reached
+--
+-- Why nothing here is a false alarm, however much traffic there is and however far the projector was behind:
+--   * An account as Redis has it is the fold of the log up to some position between start and end (snapshot.go, barrier.go), and
+--     its sequence says which of its events that contains. So events up to that sequence are summed, later ones are not looked at.
+--   * All those events are in ClickHouse, because it has reached end. So a sequence above the log's last one is no lag.
+--   * Redis never forgets an account, and a full HSCAN returns every account that is there all the while. So an account whose first
+--     event is at or below start must have been returned; one that was opened later need not have been.
+--   * What an account had at start it still has when it is read. So its sequence must reach the last one at or below start.
+SELECT
+    account,
+    shard,
+    max(in_redis) AS present,
+    max(redis_sequence) AS sequence_redis,
+    max(redis_balance) AS balance_redis,
+    max(redis_held) AS held_redis,
+    max(redis_floor) AS floor_redis,
+    max(redis_unit) AS unit_redis,
+    max(sequence) AS sequence_log,
+    maxIf(sequence, position <= arrayElement(@starts, shard + 1)) AS sequence_at_start,
+    countIf(sequence > 0) AS sequences,
+    max(places > 1) AS twice,
+    minIf(position, sequence > 0) AS opened_at,
+    sumIf(toInt128(delta), sequence <= redis_sequence) AS balance_at_redis,
+    sum(toInt128(delta)) AS balance_log,
+    -- Nothing but the opening sets floor and unit, and no operation holds money yet. Later events repeat what Redis said of them.
+    argMinIf(floor_after, sequence, sequence > 0) AS floor_log,
+    argMinIf(unit_after, sequence, sequence > 0) AS unit_log,
+    maxIf(sequence, repair AND sequence <= redis_sequence) AS repaired_at,
+    -- The log's sequences of this account are 1 to the last one, each once.
+    sequences = sequence_log AND NOT twice AS complete,
+    multiIf(
+        twice, 'LOG_DUPLICATE',
+        sequences > 0 AND NOT present, if(opened_at <= arrayElement(@starts, shard + 1), 'ACCOUNT_MISSING_IN_REDIS', if(complete, 'NOT_YET', 'LOG_GAP')),
+        unit_redis = '', 'ACCOUNT_UNREADABLE',
+        sequences = 0, 'ACCOUNT_UNKNOWN_TO_LOG',
+        NOT complete, 'LOG_GAP',
+        sequence_redis > sequence_log, 'REDIS_AHEAD',
+        sequence_redis < sequence_at_start, 'REDIS_BEHIND',
+        balance_at_redis != balance_redis OR held_redis != 0, 'BALANCE_DIFFERS',
+        floor_log != floor_redis OR unit_log != unit_redis, 'TERMS_DIFFER',
+        'AGREES') AS class
+FROM
+(
+    SELECT
+        if(l.log_account != '', l.log_account, s.redis_account) AS account,
+        if(l.log_account != '', l.log_shard, s.redis_shard) AS shard,
+        s.redis_account != '' AS in_redis,
+        s.redis_sequence AS redis_sequence, s.redis_balance AS redis_balance, s.redis_held AS redis_held,
+        s.redis_floor AS redis_floor, s.redis_unit AS redis_unit,
+        l.sequence AS sequence, l.position AS position, l.places AS places, l.delta AS delta,
+        l.floor_after AS floor_after, l.unit_after AS unit_after, l.repair AS repair
+    FROM
+    (
+        -- Every sequence of an account once, in the order of the table: rows that were inserted twice do not count twice.
+        SELECT
+            account AS log_account, shard AS log_shard, sequence,
+            min(e.position) AS position,
+            uniqExact(e.position) AS places,
+            any(e.delta) AS delta,
+            any(e.floor_after) AS floor_after,
+            any(toString(e.unit)) AS unit_after,
+            any(e.operation = 'repair') AS repair
+        FROM events AS e
+        WHERE status = 'applied' AND e.position <= arrayElement(@ends, shard + 1)
+        GROUP BY account, sequence, shard
+    ) AS l
+    FULL OUTER JOIN
+    (
+        -- HSCAN may return an account twice; each reading is right at its own sequence, and one of them is taken whole.
+        SELECT
+            r.account AS redis_account, r.shard AS redis_shard,
+            argMax((r.sequence, r.balance, r.held, r.floor, toString(r.unit)), (r.read_at, r.sequence)) AS reading,
+            reading.1 AS redis_sequence, reading.2 AS redis_balance, reading.3 AS redis_held, reading.4 AS redis_floor, reading.5 AS redis_unit
+        FROM account_snapshots AS r
+        WHERE run_id = @run AND toUnixTimestamp64Milli(r.read_at) >= arrayElement(@since, r.shard + 1)
+        GROUP BY r.account, r.shard
+    ) AS s ON l.log_account = s.redis_account AND l.log_shard = s.redis_shard
+)
+GROUP BY account, shard

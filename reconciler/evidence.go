@@ -1,0 +1,150 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// writeRun writes the run as it stands. It is written first as could_not_tell, so that a run that dies has said so itself; the newest
+// version counts.
+func (r *reconciliation) writeRun(ctx context.Context) error {
+	positions := map[uint16]uint64{}
+	for _, s := range r.report.Shards {
+		positions[uint16(s.Shard)] = s.Position //nolint:gosec // below 1024
+	}
+	redis, log := map[string]string{}, map[string]string{}
+	for _, t := range r.report.Totals {
+		redis[t.Unit], log[t.Unit] = t.Redis.String(), t.Log.String()
+	}
+	finished := r.report.Finished
+	if finished.IsZero() {
+		finished = time.Unix(0, 0)
+	}
+	r.version++
+	return r.insert(ctx, `INSERT INTO reconciliation_runs (run_id, started_at, finished_at, verdict, positions, accounts_compared, accounts_redis,
+		accounts_log, sums_redis, sums_log, breaks, repairs, error, version)`, func(batch driver.Batch) error {
+		return batch.Append(r.id, r.report.Started, finished, string(r.report.Verdict), positions, r.report.AccountsCompared, r.report.AccountsRedis, //nolint:wrapcheck // insert says what
+			r.report.AccountsLog, redis, log, r.report.BreaksFound, uint64(r.report.Repairs()), r.report.Why, r.version) //nolint:gosec // a count
+	})
+}
+
+// writeBreaks writes every listed break. A repeat changes nothing.
+func (r *reconciliation) writeBreaks(ctx context.Context) error {
+	if len(r.report.Breaks) == 0 {
+		return nil
+	}
+	return r.insert(ctx, `INSERT INTO breaks (run_id, break_id, class, shard, account, redis_sequence, redis_balance, redis_held,
+		log_sequence, log_balance, log_held, unit, detail, found_at)`, func(batch driver.Batch) error {
+		for _, b := range r.report.Breaks {
+			redisSequence, redisBalance, redisHeld := nullable(b.Redis)
+			logSequence, logBalance, logHeld := nullable(b.Log)
+			if err := batch.Append(r.id, b.ID, string(b.Class), uint16(b.Shard), b.Account, redisSequence, redisBalance, redisHeld, //nolint:gosec // below 1024
+				logSequence, logBalance, logHeld, b.unit(), b.Detail, r.now()); err != nil {
+				return err //nolint:wrapcheck // insert says what
+			}
+		}
+		return nil
+	})
+}
+
+// writeCompensations writes how far each compensation is; the later row counts.
+func (r *reconciliation) writeCompensations(ctx context.Context, breaks []*Break) error {
+	return r.insert(ctx, `INSERT INTO compensations (run_id, break_id, command_id, operation, state, reason, shard, position, at)`, func(batch driver.Batch) error {
+		for _, b := range breaks {
+			c := b.Compensation
+			if c == nil {
+				continue
+			}
+			state, why := c.State, c.Reason
+			switch state {
+			case WouldIssue:
+				state = Issued // about to be
+			case NotSent:
+				state, why = Unknown, "not sent: "+why
+			case Issued, Applied, Rejected, Unknown:
+			}
+			if err := batch.Append(r.id, b.ID, c.CommandID, "repair", string(state), why, uint16(b.Shard), c.Position, r.now()); err != nil { //nolint:gosec // below 1024
+				return err //nolint:wrapcheck // insert says what
+			}
+		}
+		return nil
+	})
+}
+
+func (r *reconciliation) insert(ctx context.Context, into string, fill func(driver.Batch) error) error {
+	batch, err := r.clickhouse.PrepareBatch(ctx, into)
+	if err != nil {
+		return fmt.Errorf("write evidence: %w", err)
+	}
+	defer func() { _ = batch.Close() }() // after Send there is nothing left to close
+	if err := fill(batch); err != nil {
+		return fmt.Errorf("write evidence: %w", err)
+	}
+	if err := batch.Send(); err != nil {
+		return fmt.Errorf("write evidence: %w", err)
+	}
+	return nil
+}
+
+// now only grows within a run, whatever the clock does: the newest row of a thing counts.
+func (r *reconciliation) now() time.Time {
+	r.clock = laterThan(r.clock.Add(time.Millisecond))
+	return r.clock
+}
+
+func nullable(s *Standing) (*uint64, *int64, *int64) {
+	if s == nil {
+		return nil, nil, nil
+	}
+	return &s.Sequence, narrow(s.Balance), narrow(s.Held)
+}
+
+// narrow is nil beyond 64 bits: the detail says so then.
+func narrow(v *big.Int) *int64 {
+	if !v.IsInt64() {
+		return nil
+	}
+	n := v.Int64()
+	return &n
+}
+
+func (b *Break) unit() string {
+	switch {
+	case b.Log != nil:
+		return b.Log.Unit
+	case b.Redis != nil:
+		return b.Redis.Unit
+	}
+	return ""
+}
+
+// dropOldSnapshots drops whole days of readings. Runs, breaks and compensations stay for ever.
+func (r *reconciliation) dropOldSnapshots(ctx context.Context) error {
+	rows, err := r.clickhouse.Query(ctx, fmt.Sprintf(
+		"SELECT DISTINCT _partition_id FROM account_snapshots WHERE toDate(read_at) < toDate(now('UTC')) - %d", r.cfg.SnapshotDays))
+	if err != nil {
+		return fmt.Errorf("drop old snapshots: %w", err)
+	}
+	defer func() { _ = rows.Close() }() // rows.Err below has the error that counts
+	var partitions []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return fmt.Errorf("drop old snapshots: %w", err)
+		}
+		partitions = append(partitions, id)
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("drop old snapshots: %w", err)
+	}
+	for _, id := range partitions {
+		if err := r.clickhouse.Exec(ctx, "ALTER TABLE account_snapshots DROP PARTITION ID '"+id+"'"); err != nil {
+			return fmt.Errorf("drop old snapshots: %w", err)
+		}
+	}
+	return nil
+}

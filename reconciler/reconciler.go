@@ -1,0 +1,177 @@
+// Package reconciler compares the actual balances in Redis with the theoretical ones that ClickHouse rebuilds from the log, each
+// account at the same sequence, and issues a repair where the log says what Redis should hold. Every run leaves evidence.
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/google/uuid"
+	"github.com/hotledger/hotledger/chassis/clickhouse"
+	"github.com/hotledger/hotledger/chassis/kafka"
+	"github.com/hotledger/hotledger/chassis/redis"
+	"github.com/hotledger/hotledger/lua"
+	"github.com/hotledger/hotledger/schemas/topics"
+	"github.com/prometheus/client_golang/prometheus"
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"go.uber.org/zap"
+)
+
+// ErrCouldNotTell is in the chain of every error of Run: the run neither found the ledger clean nor compared it to the end.
+var ErrCouldNotTell = errors.New("could not tell")
+
+// Reconciler runs reconciliations, one at a time. Close ends it.
+type Reconciler struct {
+	cfg        Config
+	logger     *zap.Logger
+	metrics    *runMetrics
+	redis      goredis.UniversalClient
+	store      *lua.Store
+	clickhouse driver.Conn
+}
+
+// New builds a reconciler. It does not connect: an engine that is away makes a run that could not tell. A nil logger is silent; a nil
+// registry measures nothing. The error is about the configuration, or about metrics that reg has already.
+func New(cfg Config, logger *zap.Logger, reg prometheus.Registerer) (*Reconciler, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("configuration of the reconciler: %w", err)
+	}
+	if logger == nil {
+		logger = zap.NewNop()
+	}
+	measured, err := newRunMetrics(reg)
+	if err != nil {
+		return nil, err
+	}
+	rdb, err := redis.NewClient(cfg.Redis)
+	if err != nil {
+		return nil, fmt.Errorf("build Redis client: %w", err)
+	}
+	conn, err := clickhouse.Open(cfg.ClickHouse)
+	if err != nil {
+		return nil, errors.Join(err, rdb.Close())
+	}
+	return &Reconciler{cfg: cfg, logger: logger, metrics: measured, redis: rdb, store: lua.New(rdb), clickhouse: conn}, nil
+}
+
+// Close closes the connections.
+func (r *Reconciler) Close() error { return errors.Join(r.redis.Close(), r.clickhouse.Close()) }
+
+// reconciliation is one run. One goroutine uses it, except that read fills scans and behind, one element per goroutine.
+type reconciliation struct {
+	*Reconciler
+	id      string
+	report  *Report
+	scans   []*scan  // by shard
+	behind  []*Break // by shard; nil where Redis has all that the log has
+	doubts  []doubt  // by shard
+	version uint64   // of the row in reconciliation_runs
+	clock   time.Time
+}
+
+// Run reconciles the whole ledger once. The report is never nil. The error is nil for a clean ledger and for one with breaks alike
+// (Report.Verdict tells them apart), and wraps ErrCouldNotTell otherwise: an engine was away, ClickHouse did not catch up, a shard
+// has no head, or the evidence could not be written.
+func (r *Reconciler) Run(ctx context.Context) (*Report, error) {
+	started := time.Now().UTC().Truncate(time.Millisecond)
+	run := &reconciliation{Reconciler: r, id: uuid.Must(uuid.NewV7()).String()}
+	run.report = &Report{RunID: run.id, Verdict: CouldNotTell, Started: started, DryRun: r.cfg.DryRun}
+	run.report.Why = "the run did not come to its end"
+	run.logger = r.logger.With(zap.String("run", run.id))
+	err := run.conclude(ctx, run.steps(ctx))
+	r.metrics.observe(run.report)
+	return run.report, err
+}
+
+// steps are the run. Whatever goes wrong in them, the run could not tell.
+func (r *reconciliation) steps(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		r.writeRun,  // evidence.go: from here on the run is on record
+		r.checkSize, // below: is this the whole ledger?
+		r.read,      // barrier.go, snapshot.go: Redis, and ClickHouse as far as Redis
+		r.checkLog,  // check.go: is the log whole?
+		r.compare,   // compare.go: the accounts, at the same sequence
+		r.settle,    // settle.go: repairs
+		r.writeBreaks,
+		r.dropOldSnapshots,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// conclude gives the verdict, and writes it down. A verdict that could not be written is none.
+func (r *reconciliation) conclude(ctx context.Context, err error) error {
+	for _, s := range r.scans {
+		if s != nil {
+			r.report.Shards = append(r.report.Shards, ShardReport{
+				Shard: s.shard, Position: s.end.Position, Generation: s.generation,
+			})
+		}
+	}
+	r.report.Finished = time.Now().UTC().Truncate(time.Millisecond)
+	switch {
+	case err != nil:
+		r.report.Verdict, r.report.Why = CouldNotTell, err.Error()
+	case r.report.BreaksFound > 0:
+		r.report.Verdict, r.report.Why = Breaks, ""
+	default:
+		r.report.Verdict, r.report.Why = Clean, ""
+	}
+	ctx, cancel := evidenceContext(ctx)
+	defer cancel()
+	if writeErr := r.writeRun(ctx); writeErr != nil {
+		err = errors.Join(err, writeErr)
+		r.report.Verdict, r.report.Why = CouldNotTell, err.Error()
+	}
+	r.logger.Info("reconciliation ended", zap.String("verdict", string(r.report.Verdict)), zap.Uint64("breaks", r.report.BreaksFound),
+		zap.Uint64("accounts", r.report.AccountsCompared), zap.String("why", r.report.Why))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCouldNotTell, err)
+	}
+	return nil
+}
+
+// checkSize refuses to compare a part of the ledger and call it the whole: the number of shards must be Kafka's and ClickHouse's.
+func (r *reconciliation) checkSize(ctx context.Context) error {
+	client, err := kafka.NewClient(r.cfg.Kafka, r.logger)
+	if err != nil {
+		return err //nolint:wrapcheck // says what
+	}
+	defer client.Close()
+	// The client retries for as long as the context lives.
+	asking, cancel := context.WithTimeoutCause(ctx, kafkaTimeout, errKafkaSilent)
+	defer cancel()
+	details, err := kadm.NewClient(client).ListTopics(asking, topics.Events)
+	if err == nil {
+		err = details[topics.Events].Err
+	}
+	if err != nil {
+		if cause := context.Cause(asking); cause != nil {
+			err = cause
+		}
+		return fmt.Errorf("look up topic %s: %w", topics.Events, err)
+	}
+	if n := len(details[topics.Events].Partitions); n != r.cfg.Kafka.Shards {
+		return fmt.Errorf("topic %s has %d partitions, but LEDGER_SHARDS is %d", topics.Events, n, r.cfg.Kafka.Shards)
+	}
+	var last uint16
+	if err := r.clickhouse.QueryRow(ctx, "SELECT max(shard) FROM events").Scan(&last); err != nil {
+		return fmt.Errorf("look up shards in ClickHouse: %w", err)
+	}
+	if int(last) >= r.cfg.Kafka.Shards {
+		return fmt.Errorf("ClickHouse has events of shard %d, but LEDGER_SHARDS is %d", last, r.cfg.Kafka.Shards)
+	}
+	return nil
+}
+
+// kafkaTimeout is several tries to reach several brokers.
+const kafkaTimeout = 15 * time.Second
+
+var errKafkaSilent = fmt.Errorf("no answer from Kafka within %s", kafkaTimeout)

@@ -1,0 +1,219 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/hotledger/hotledger/producer"
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+	"github.com/hotledger/hotledger/schemas/limits"
+	"github.com/hotledger/hotledger/schemas/money"
+	"github.com/hotledger/hotledger/schemas/reason"
+	"github.com/hotledger/hotledger/schemas/topics"
+)
+
+// State is how far a compensation came.
+type State string
+
+// The states.
+const (
+	// WouldIssue: a dry run.
+	WouldIssue State = "would_issue"
+	// Issued: on its way.
+	Issued State = "issued"
+	// Applied: Redis matches the log again.
+	Applied State = "applied"
+	// Rejected: the account changed since it was seen, or the shard was recovered. The next run sees what is left.
+	Rejected State = "rejected"
+	// Unknown: no outcome in time. The next run sees whether it was applied, and the same id cannot be applied twice.
+	Unknown State = "unknown"
+	// NotSent: certainly not sent.
+	NotSent State = "not_sent"
+)
+
+// Compensation is the command that was issued for a break.
+type Compensation struct {
+	CommandID string
+	State     State
+	// Reason is the code of a rejection, or why the outcome is unknown.
+	Reason string
+	// Position of its event in the log of the break's shard; 0 while unknown.
+	Position uint64
+
+	command *ledgerv1.Command
+}
+
+// actionFor decides whether a break may be repaired without a person.
+func (r *reconciliation) actionFor(b *Break) Action {
+	switch b.Class {
+	case BalanceDiffers, TermsDiffer, AccountMissingInRedis, RedisBehind, RedisAhead:
+	case AccountUnknownToLog, AccountUnreadable, LogGap, LogDuplicate:
+		return Stop // the log does not say what should be, or the ledger-writer heals it
+	default:
+		return Stop
+	}
+	switch {
+	case r.doubts[b.Shard].inDoubt(), r.behind[b.Shard] != nil, !b.complete, b.Log == nil:
+		b.Detail += "; not repaired, because the log of its shard is in doubt"
+		return Stop
+	case !b.Log.Balance.IsInt64() || b.Log.Balance.CmpAbs(big.NewInt(money.Max)) > 0:
+		b.Detail += "; not repaired, because the log's balance is beyond 18 digits"
+		return Stop
+	case topics.ShardOf(b.Account, len(r.scans)) != b.Shard:
+		b.Detail += "; not repaired, because the account belongs to another shard"
+		return Stop
+	}
+	return Repair
+}
+
+// settle issues a repair for every break that allows it.
+func (r *reconciliation) settle(ctx context.Context) error {
+	var repairable []*Break
+	for _, b := range r.report.Breaks {
+		if b.Action == Repair {
+			repairable = append(repairable, b)
+		}
+	}
+	switch {
+	case len(repairable) == 0:
+		return nil
+	case r.report.BreaksFound > uint64(len(r.report.Breaks)):
+		r.report.Held = fmt.Sprintf("nothing was repaired: %d breaks are more than RECONCILER_BREAKS_MAX = %d", r.report.BreaksFound, r.cfg.BreaksMax)
+		return nil
+	case len(repairable) > r.cfg.RepairsMax:
+		r.report.Held = fmt.Sprintf("nothing was repaired: %d repairs are more than RECONCILER_REPAIRS_MAX = %d; look for one cause first", len(repairable), r.cfg.RepairsMax)
+		return nil
+	}
+	for _, b := range repairable {
+		if err := r.prepare(ctx, b); err != nil {
+			return err
+		}
+	}
+	if r.cfg.DryRun {
+		return nil
+	}
+	if err := r.writeBreaks(ctx); err != nil {
+		return err
+	}
+	if err := r.writeCompensations(ctx, repairable); err != nil {
+		return err
+	}
+	return r.issue(ctx, repairable)
+}
+
+// prepare makes the command of a break.
+//
+// Two runs that see the same fault must send the same id with the same payload, or the second would be a COMMAND_ID_REUSED. The id is
+// derived from the break (break.go). The payload is a function of the same evidence: the run's id is in it, and the break's, but
+// lua.FingerprintOf leaves these two out, as evidence that does not change the effect. For a repair by difference, what was seen is
+// restated at the anchor, where every run says the same: only the difference counts, and it is the same at any sequence.
+//
+// A repair that was rejected changed nothing, and its id keeps that outcome for ever. So a rejected id is followed by a number.
+func (r *reconciliation) prepare(ctx context.Context, b *Break) error {
+	anchored, rejected, err := r.history(ctx, b)
+	if err != nil {
+		return err
+	}
+	seen, log := b.Redis, b.Log
+	if b.relative() {
+		difference := new(big.Int).Sub(seen.Balance, log.Balance)
+		seen = standing(b.anchor, difference.Add(difference, anchored), seen.Held, seen.Floor, seen.Unit)
+		log = standing(b.anchor, anchored, log.Held, log.Floor, log.Unit)
+	}
+	id := "repair:" + b.ID
+	for attempt := 2; rejected[id]; attempt++ {
+		id = fmt.Sprintf("repair:%s:%d", b.ID, attempt)
+	}
+	command := &ledgerv1.Command{
+		CommandId: id, Operation: ledgerv1.Operation_OPERATION_REPAIR, Account: b.Account,
+		Repair: &ledgerv1.RepairTerms{Seen: accountSnapshot(seen), Log: accountSnapshot(log), Generation: b.generation, RunId: r.id, BreakId: b.ID},
+	}
+	b.Compensation = &Compensation{CommandID: id, State: WouldIssue, command: command}
+	if _, err := limits.Command(command); err != nil {
+		b.Action, b.Compensation = Stop, nil
+		b.Detail += "; not repaired: " + err.Error()
+	}
+	return nil
+}
+
+// history reads the account's balance in the log at the anchor, and its repairs that were rejected.
+func (r *reconciliation) history(ctx context.Context, b *Break) (*big.Int, map[string]bool, error) {
+	anchored, ids := new(big.Int), []string{}
+	err := r.clickhouse.QueryRow(ctx, `SELECT sumIf(toInt128(delta), status = 'applied' AND sequence <= @anchor),
+			groupUniqArrayIf(command_id, operation = 'repair' AND status = 'rejected')
+		FROM (SELECT sequence, position, delta, command_id, operation, status FROM events WHERE account = @account AND shard = @shard LIMIT 1 BY sequence, position)`,
+		clickhouse.Named("anchor", b.anchor), clickhouse.Named("account", b.Account), clickhouse.Named("shard", b.Shard)).Scan(anchored, &ids)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read history of account %q: %w", b.Account, err)
+	}
+	rejected := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		rejected[id] = true
+	}
+	return anchored, rejected, nil
+}
+
+func accountSnapshot(s *Standing) *ledgerv1.AccountSnapshot {
+	if s == nil {
+		return nil
+	}
+	return &ledgerv1.AccountSnapshot{Sequence: s.Sequence, Balance: s.Balance.String(), Held: s.Held.String(), Floor: s.Floor.String(), Unit: s.Unit}
+}
+
+// issue sends the repairs and waits for their outcomes, all within OutcomeTimeout.
+func (r *reconciliation) issue(ctx context.Context, repairable []*Break) error {
+	waiting, cancel := context.WithTimeoutCause(ctx, r.cfg.OutcomeTimeout, producer.ErrOutcomeTimeout)
+	defer cancel()
+	client, err := producer.New(waiting, producer.Config{
+		Kafka: r.cfg.Kafka, Source: "reconciler", OutcomeTimeout: r.cfg.OutcomeTimeout, InFlightMax: 2*repairsMax + 1,
+	}, r.logger)
+	if err != nil {
+		return fmt.Errorf("issue repairs: %w", err)
+	}
+	defer client.Close()
+	pending := make([]*producer.Pending, len(repairable))
+	for i, b := range repairable {
+		if b.Compensation == nil {
+			continue
+		}
+		b.Compensation.State = Issued
+		if pending[i], err = client.Send(waiting, b.Compensation.command); err != nil {
+			b.Compensation.State, b.Compensation.Reason = NotSent, err.Error()
+		}
+	}
+	for i, b := range repairable {
+		if pending[i] == nil {
+			continue
+		}
+		outcome, err := pending[i].Wait(waiting)
+		b.Compensation.conclude(outcome, err)
+	}
+	ctx, stop := evidenceContext(ctx)
+	defer stop()
+	return r.writeCompensations(ctx, repairable)
+}
+
+func (c *Compensation) conclude(outcome *ledgerv1.Outcome, err error) {
+	var unknown *producer.OutcomeUnknownError
+	switch {
+	case errors.As(err, &unknown):
+		c.State, c.Reason = Unknown, unknown.Cause.Error()
+	case err != nil:
+		c.State, c.Reason = Unknown, err.Error()
+	case outcome.GetStatus() == ledgerv1.Status_STATUS_APPLIED:
+		c.State, c.Position = Applied, outcome.GetPosition()
+	default:
+		c.State, c.Position, c.Reason = Rejected, outcome.GetPosition(), reason.Of(outcome.GetReason()).Code
+	}
+}
+
+// evidenceTimeout lets a run that was told to stop still say so.
+const evidenceTimeout = 10 * time.Second
+
+func evidenceContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), evidenceTimeout)
+}

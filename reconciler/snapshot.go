@@ -1,0 +1,210 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hotledger/hotledger/lua"
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// scan is one complete reading of a shard's accounts in Redis.
+type scan struct {
+	shard      int
+	generation string
+	start      lua.Head   // before the first page
+	end        lua.Head   // after the last page
+	heads      []lua.Head // every distinct head that a page was read at, in order, start and end included
+	since      time.Time  // rows of account_snapshots with an earlier read_at belong to a reading that was given up
+	unreadable map[string]string
+	rows       int
+}
+
+// errChanged says that a shard was rebuilt or rolled back while it was read: the reading is worth nothing, another one may be.
+var errChanged = errors.New("the shard changed hands while it was read")
+
+// activeStatus is the one status that this version of the ledger writes.
+const activeStatus = "active"
+
+// unreadableMax bounds the records kept in memory for the report.
+const unreadableMax = 1000
+
+// snapshot reads a shard page by page into ledger.account_snapshots.
+//
+// Why pages read at different moments are good enough: the accounts are compared one by one, each at its own sequence, so they
+// need not be of one moment. What each needs is to be the fold of the log up to some position at or after the start. Redis gives
+// that: an account changes only together with the head, and a page is read together with the head in one transaction. If that head
+// turns out to be in the log (barrier.go), then the page is a fold of the log.
+func (r *reconciliation) snapshot(ctx context.Context, shard int, since time.Time) (*scan, error) {
+	head, err := r.store.Head(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	s := &scan{
+		shard: shard, generation: head.Generation, start: head.Head, end: head.Head, heads: []lua.Head{head.Head},
+		since: since, unreadable: map[string]string{},
+	}
+	rows := r.newSnapshotRows(s)
+	for cursor, more := uint64(0), true; more; more = cursor != 0 {
+		page, next, err := r.readPage(ctx, s, cursor)
+		if err != nil {
+			return nil, err
+		}
+		if err := rows.add(ctx, page); err != nil {
+			return nil, err
+		}
+		cursor = next
+	}
+	if err := rows.flush(ctx); err != nil {
+		return nil, err
+	}
+	head, err = r.store.Head(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.moveTo(head)
+}
+
+// moveTo takes note of the head of the next page.
+func (s *scan) moveTo(head lua.ShardHead) error {
+	if head.Generation != s.generation {
+		return fmt.Errorf("shard %d: %w: generation %q became %q", s.shard, errChanged, s.generation, head.Generation)
+	}
+	if head.Position < s.end.Position {
+		return fmt.Errorf("shard %d: %w: its head went back from %s to %s", s.shard, errChanged, s.end, head.Head)
+	}
+	if head.Head != s.end {
+		s.heads = append(s.heads, head.Head)
+		s.end = head.Head
+	}
+	return nil
+}
+
+// readPage reads about PageSize accounts, and the head and the marker of the same moment.
+func (r *reconciliation) readPage(ctx context.Context, s *scan, cursor uint64) ([]lua.Account, uint64, error) {
+	pipe := r.redis.TxPipeline()
+	fields := pipe.HScan(ctx, lua.AccountsKey(s.shard), cursor, "", int64(r.cfg.PageSize))
+	marker := pipe.HGet(ctx, lua.AccountsKey(s.shard), "")
+	words := pipe.HMGet(ctx, lua.HeadKey(s.shard), "position", "chain", "generation")
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, goredis.Nil) {
+		return nil, 0, fmt.Errorf("read accounts of shard %d: %w", s.shard, err)
+	}
+	head, err := parseHead(words.Val())
+	if err != nil {
+		return nil, 0, fmt.Errorf("shard %d: %w", s.shard, err)
+	}
+	if marker.Val() != head.Chain {
+		return nil, 0, fmt.Errorf("shard %d: %w: its keys in Redis do not belong together", s.shard, errChanged)
+	}
+	if err := s.moveTo(head); err != nil {
+		return nil, 0, err
+	}
+	texts, next := fields.Val()
+	var page []lua.Account
+	for i := 0; i+1 < len(texts); i += 2 {
+		if texts[i] == "" {
+			continue // the marker
+		}
+		account, err := parseRecord(texts[i], texts[i+1])
+		if err != nil {
+			if len(s.unreadable) < unreadableMax {
+				s.unreadable[texts[i]] = err.Error()
+			}
+			account = lua.Account{ID: texts[i]} // without a unit: that is how compare.sql knows it
+		}
+		page = append(page, account)
+	}
+	return page, next, nil
+}
+
+// parseRecord reads an account, and refuses what this version of the ledger never writes.
+func parseRecord(id, record string) (lua.Account, error) {
+	a, err := lua.ParseAccount(id, record)
+	switch {
+	case err != nil:
+		return a, err
+	case a.Status != activeStatus:
+		return a, fmt.Errorf("record %q has the status %q", record, a.Status)
+	case a.Unit == "" || strings.ContainsAny(a.Unit, "\t\n\v\f\r"):
+		return a, fmt.Errorf("record %q has no unit", record)
+	}
+	return a, nil
+}
+
+func parseHead(words []any) (lua.ShardHead, error) {
+	if len(words) != 3 {
+		return lua.ShardHead{}, fmt.Errorf("%w: no head", lua.ErrOutOfSync)
+	}
+	var texts [3]string
+	for i, w := range words {
+		text, ok := w.(string)
+		if !ok {
+			return lua.ShardHead{}, fmt.Errorf("%w: the head is incomplete", lua.ErrOutOfSync)
+		}
+		texts[i] = text
+	}
+	position, err := strconv.ParseUint(texts[0], 10, 64)
+	if err != nil {
+		return lua.ShardHead{}, fmt.Errorf("head: position %q: %w", texts[0], err)
+	}
+	return lua.ShardHead{Head: lua.Head{Position: position, Chain: texts[1]}, Generation: texts[2]}, nil
+}
+
+// snapshotRows collects accounts and inserts them in blocks: few parts in ClickHouse, bounded memory here.
+type snapshotRows struct {
+	run  *reconciliation
+	scan *scan
+	page []lua.Account
+}
+
+const snapshotBlockRows = 50_000
+
+func (r *reconciliation) newSnapshotRows(s *scan) *snapshotRows {
+	return &snapshotRows{run: r, scan: s}
+}
+
+func (w *snapshotRows) add(ctx context.Context, page []lua.Account) error {
+	w.page = append(w.page, page...)
+	if len(w.page) < snapshotBlockRows {
+		return nil
+	}
+	return w.flush(ctx)
+}
+
+func (w *snapshotRows) flush(ctx context.Context) error {
+	if len(w.page) == 0 {
+		return nil
+	}
+	batch, err := w.run.clickhouse.PrepareBatch(ctx, `INSERT INTO account_snapshots
+		(run_id, shard, account, sequence, balance, held, floor, unit, generation, read_at)`)
+	if err != nil {
+		return fmt.Errorf("insert snapshot of shard %d: %w", w.scan.shard, err)
+	}
+	defer func() { _ = batch.Close() }() // after Send there is nothing left to close
+	readAt := laterThan(w.scan.since)
+	for _, a := range w.page {
+		if err := batch.Append(w.run.id, uint16(w.scan.shard), a.ID, a.Sequence, a.Balance, a.Held, a.Floor, a.Unit, //nolint:gosec // below 1024
+			w.scan.generation, readAt); err != nil {
+			return fmt.Errorf("insert snapshot of shard %d: %w", w.scan.shard, err)
+		}
+	}
+	if err := batch.Send(); err != nil {
+		return fmt.Errorf("insert snapshot of shard %d: %w", w.scan.shard, err)
+	}
+	w.scan.rows += len(w.page)
+	w.page = w.page[:0]
+	return nil
+}
+
+// laterThan is now, in the table's milliseconds, and never before since: the clock may be set back.
+func laterThan(since time.Time) time.Time {
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	if now.Before(since) {
+		return since
+	}
+	return now
+}
