@@ -40,8 +40,9 @@ lint: $(GOLANGCI) $(BUF) breaking ## golangci-lint over every module, buf lint, 
 breaking: $(BUF)
 	@cd schemas && $(BUF) breaking --against baseline.binpb
 
-generate: $(BUF) $(PROTOC_GEN_GO) ## Go code from the Protobuf schemas
-	@cd schemas && PATH="$(dir $(PROTOC_GEN_GO)):$$PATH" $(BUF) generate
+generate: $(BUF) $(PROTOC_GEN_GO) ## Go code and the breaking-change baseline from the Protobuf schemas
+	@cd schemas && $(BUF) lint && $(BUF) breaking --against baseline.binpb \
+	  && PATH="$(dir $(PROTOC_GEN_GO)):$$PATH" $(BUF) generate && $(BUF) build --exclude-source-info -o baseline.binpb
 
 engines:
 	@scripts/install-engines.sh

@@ -72,9 +72,10 @@ func accounts(cmd *ledgerv1.Command) (ledgerv1.Reason, error) {
 	if err := ValidID(counter); err != nil {
 		return ledgerv1.Reason_REASON_INVALID_COUNTER_ACCOUNT, fmt.Errorf("counter account: %w", err)
 	}
-	if counter == account {
+	if !External(counter) {
+		// Its own balance would not move: only Redis moves a controlled account, and a command has one.
 		return ledgerv1.Reason_REASON_INVALID_COUNTER_ACCOUNT,
-			fmt.Errorf("counter account: %q is the account itself; name the other side, or leave it out for %q", counter, World)
+			fmt.Errorf("counter account: %q is controlled; name an external account (\"@...\"), or leave it out for %q", counter, World)
 	}
 	return 0, nil
 }
@@ -173,9 +174,9 @@ func validText(text string, bytesMax int) error {
 	return nil
 }
 
-// times has no reason of its own in the catalogue: a time is answered as INVALID_TEXT, and the detail names the field.
+// times checks that a time is one, and that an effective time is plausible.
 func times(cmd *ledgerv1.Command) (ledgerv1.Reason, error) {
-	const invalid = ledgerv1.Reason_REASON_INVALID_TEXT
+	const invalid = ledgerv1.Reason_REASON_INVALID_TIME
 	for _, field := range [...]struct {
 		name string
 		time *timestamppb.Timestamp

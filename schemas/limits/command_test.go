@@ -74,7 +74,6 @@ func TestGoodCommandsPass(t *testing.T) {
 		"custom unit":              func(c *ledgerv1.Command) { c.Currency = "POINTS/0" },
 		"currency with exponent":   func(c *ledgerv1.Command) { c.Currency = "USD/2" },
 		"external counter":         func(c *ledgerv1.Command) { c.CounterAccount = "@shop" },
-		"controlled counter":       func(c *ledgerv1.Command) { c.CounterAccount = "bob" },
 		"longest ids":              func(c *ledgerv1.Command) { c.CommandId, c.Account = strings.Repeat("i", 128), strings.Repeat("ä", 64) },
 		"longest reference":        func(c *ledgerv1.Command) { c.Reference = strings.Repeat("r", 256) },
 		"longest description":      func(c *ledgerv1.Command) { c.Description = strings.Repeat("d", 1024) },
@@ -162,6 +161,7 @@ func TestBadOperationsAndTermsAreRefused(t *testing.T) {
 		{"terms of a repair on a credit", credit, func(c *ledgerv1.Command) { c.Repair = good(repair).GetRepair() }, ledgerv1.Reason_REASON_INVALID_OPERATION},
 		{"external account", debit, func(c *ledgerv1.Command) { c.Account = "@world" }, ledgerv1.Reason_REASON_INVALID_ACCOUNT},
 		{"open an external account", open, func(c *ledgerv1.Command) { c.Account = "@world" }, ledgerv1.Reason_REASON_INVALID_ACCOUNT},
+		{"counter account is controlled", debit, func(c *ledgerv1.Command) { c.CounterAccount = "bob" }, ledgerv1.Reason_REASON_INVALID_COUNTER_ACCOUNT},
 		{"counter account is the account", debit, func(c *ledgerv1.Command) { c.CounterAccount = "alice" }, ledgerv1.Reason_REASON_INVALID_COUNTER_ACCOUNT},
 		{"open with an amount", open, func(c *ledgerv1.Command) { c.Amount = "1" }, ledgerv1.Reason_REASON_INVALID_AMOUNT},
 		{"repair with an amount", repair, func(c *ledgerv1.Command) { c.Amount = "1" }, ledgerv1.Reason_REASON_INVALID_AMOUNT},
@@ -184,7 +184,7 @@ func TestBadOperationsAndTermsAreRefused(t *testing.T) {
 
 func TestBadTextsAndTimesAreRefused(t *testing.T) {
 	t.Parallel()
-	const want = ledgerv1.Reason_REASON_INVALID_TEXT
+	const want, wantTime = ledgerv1.Reason_REASON_INVALID_TEXT, ledgerv1.Reason_REASON_INVALID_TIME
 	checkSpoiled(t, []spoiled{
 		{"long reference", debit, func(c *ledgerv1.Command) { c.Reference = strings.Repeat("r", 257) }, want},
 		{"long description", debit, func(c *ledgerv1.Command) { c.Description = strings.Repeat("d", 1025) }, want},
@@ -195,13 +195,13 @@ func TestBadTextsAndTimesAreRefused(t *testing.T) {
 		{"too much metadata", debit, func(c *ledgerv1.Command) { c.Metadata = metadata(33, 10) }, want},
 		{"long metadata entry", debit, func(c *ledgerv1.Command) { c.Metadata = metadata(1, 513) }, want},
 		{"metadata cut within a character", debit, func(c *ledgerv1.Command) { c.Metadata = map[string]string{"\xc3": "\xa4"} }, want},
-		{"effective time in milliseconds", debit, func(c *ledgerv1.Command) { c.EffectiveTime = &timestamppb.Timestamp{Seconds: 1_800_000_000_000} }, want},
+		{"effective time in milliseconds", debit, func(c *ledgerv1.Command) { c.EffectiveTime = &timestamppb.Timestamp{Seconds: 1_800_000_000_000} }, wantTime},
 		{"effective time in the far future", debit, func(c *ledgerv1.Command) {
 			c.EffectiveTime = timestamppb.New(limits.EffectiveTimeMax)
-		}, want},
-		{"effective time before 1900", debit, func(c *ledgerv1.Command) { c.EffectiveTime = &timestamppb.Timestamp{Seconds: -2_208_988_801} }, want},
-		{"effective time out of all range", debit, func(c *ledgerv1.Command) { c.EffectiveTime = &timestamppb.Timestamp{Seconds: math.MinInt64} }, want},
-		{"deadline with too many nanoseconds", debit, func(c *ledgerv1.Command) { c.Deadline = &timestamppb.Timestamp{Nanos: -1} }, want},
+		}, wantTime},
+		{"effective time before 1900", debit, func(c *ledgerv1.Command) { c.EffectiveTime = &timestamppb.Timestamp{Seconds: -2_208_988_801} }, wantTime},
+		{"effective time out of all range", debit, func(c *ledgerv1.Command) { c.EffectiveTime = &timestamppb.Timestamp{Seconds: math.MinInt64} }, wantTime},
+		{"deadline with too many nanoseconds", debit, func(c *ledgerv1.Command) { c.Deadline = &timestamppb.Timestamp{Nanos: -1} }, wantTime},
 	})
 }
 

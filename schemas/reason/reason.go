@@ -90,8 +90,12 @@ var catalogue = map[ledgerv1.Reason]Entry{
 		NextStep: "Let the reconciler issue repairs; if it did, report this as a defect of the ledger." + newID,
 	},
 	ledgerv1.Reason_REASON_INVALID_TEXT: {
-		Text:     "A text field, the metadata or a time is longer than allowed, out of range, or not UTF-8.",
+		Text:     "A text field or the metadata is longer than allowed, or not UTF-8.",
 		NextStep: "Shorten or correct the field that the detail names." + newID,
+	},
+	ledgerv1.Reason_REASON_INVALID_TIME: {
+		Text:     "A time is not one, or the effective time is not between 1900 and 2200.",
+		NextStep: "Correct the field that the detail names; times are seconds since 1970 and nanoseconds." + newID,
 	},
 }
 

@@ -94,7 +94,7 @@ type Command struct {
 	Amount string `protobuf:"bytes,4,opt,name=amount,proto3" json:"amount,omitempty"`
 	// ISO 4217 code ("USD") or custom unit with its exponent ("POINTS/0").
 	Currency string `protobuf:"bytes,5,opt,name=currency,proto3" json:"currency,omitempty"`
-	// The other side of the posting. Empty means "@world".
+	// The other side of the posting, an external account. Empty means "@world".
 	CounterAccount string `protobuf:"bytes,6,opt,name=counter_account,json=counterAccount,proto3" json:"counter_account,omitempty"`
 	// The caller's own reference, at most 256 bytes; kept, never interpreted.
 	Reference string `protobuf:"bytes,7,opt,name=reference,proto3" json:"reference,omitempty"`

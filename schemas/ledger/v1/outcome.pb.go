@@ -97,6 +97,8 @@ const (
 	Reason_REASON_INVALID_REPAIR          Reason = 16
 	// A text field or the metadata is longer than allowed, or not UTF-8.
 	Reason_REASON_INVALID_TEXT Reason = 17
+	// Not a time, or not a plausible one.
+	Reason_REASON_INVALID_TIME Reason = 18
 )
 
 // Enum value maps for Reason.
@@ -120,6 +122,7 @@ var (
 		15: "REASON_INVALID_FLOOR",
 		16: "REASON_INVALID_REPAIR",
 		17: "REASON_INVALID_TEXT",
+		18: "REASON_INVALID_TIME",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":             0,
@@ -140,6 +143,7 @@ var (
 		"REASON_INVALID_FLOOR":           15,
 		"REASON_INVALID_REPAIR":          16,
 		"REASON_INVALID_TEXT":            17,
+		"REASON_INVALID_TIME":            18,
 	}
 )
 
@@ -399,7 +403,7 @@ const file_ledger_v1_outcome_proto_rawDesc = "" +
 	"\x06Status\x12\x16\n" +
 	"\x12STATUS_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSTATUS_APPLIED\x10\x01\x12\x13\n" +
-	"\x0fSTATUS_REJECTED\x10\x02*\x8a\x04\n" +
+	"\x0fSTATUS_REJECTED\x10\x02*\xa3\x04\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16REASON_ACCOUNT_UNKNOWN\x10\x01\x12\x19\n" +
@@ -419,7 +423,8 @@ const file_ledger_v1_outcome_proto_rawDesc = "" +
 	"\x17REASON_INVALID_CURRENCY\x10\x0e\x12\x18\n" +
 	"\x14REASON_INVALID_FLOOR\x10\x0f\x12\x19\n" +
 	"\x15REASON_INVALID_REPAIR\x10\x10\x12\x17\n" +
-	"\x13REASON_INVALID_TEXT\x10\x11B;Z9github.com/hotledger/hotledger/schemas/ledger/v1;ledgerv1b\x06proto3"
+	"\x13REASON_INVALID_TEXT\x10\x11\x12\x17\n" +
+	"\x13REASON_INVALID_TIME\x10\x12B;Z9github.com/hotledger/hotledger/schemas/ledger/v1;ledgerv1b\x06proto3"
 
 var (
 	file_ledger_v1_outcome_proto_rawDescOnce sync.Once
