@@ -15,8 +15,9 @@ import (
 
 var errOtherGeneration = errors.New("the group moved to another generation since the shards were recovered")
 
-// commit ends the transaction of a batch: what was published, and the command offsets, in one. unchanged names offsets that are
-// committed again as they are: a recovery that publishes the outbox reads no command, but must be fenced like one that does (rule 13).
+// commit ends the transaction of a batch: what was published, and the command offsets, in one. unchanged, unless nil, names the offsets
+// that are committed instead, as they are: a recovery that publishes the outbox reads no command, but must be fenced like one that does
+// (rule 13). What was polled meanwhile is not decided yet, and must not count as read.
 // nil means confirmed. Whoever waits for an outcome learns it from ledger.replies, which shows it only now (rule 7).
 func (w *Writer) commit(ctx context.Context, unchanged map[int]kgo.EpochOffset) error {
 	start := time.Now()
@@ -27,7 +28,9 @@ func (w *Writer) commit(ctx context.Context, unchanged map[int]kgo.EpochOffset) 
 		if request.MemberID != memberID || request.Generation != generation {
 			return errOtherGeneration // rule 6
 		}
-		w.addOffsets(request, unchanged)
+		if unchanged != nil {
+			request.Topics = []kmsg.TxnOffsetCommitRequestTopic{w.commandOffsets(unchanged)}
+		}
 		return nil
 	})
 	w.inTxn = false
@@ -44,10 +47,7 @@ func (w *Writer) commit(ctx context.Context, unchanged map[int]kgo.EpochOffset) 
 	return nil
 }
 
-func (w *Writer) addOffsets(request *kmsg.TxnOffsetCommitRequest, offsets map[int]kgo.EpochOffset) {
-	if len(offsets) == 0 {
-		return
-	}
+func (w *Writer) commandOffsets(offsets map[int]kgo.EpochOffset) kmsg.TxnOffsetCommitRequestTopic {
 	topic := kmsg.NewTxnOffsetCommitRequestTopic()
 	topic.Topic = topics.Commands
 	topic.TopicID = w.topics[topics.Commands]
@@ -56,7 +56,7 @@ func (w *Writer) addOffsets(request *kmsg.TxnOffsetCommitRequest, offsets map[in
 		p.Partition, p.Offset, p.LeaderEpoch = int32(shard), offset.Offset, offset.Epoch //nolint:gosec // a shard is a partition number
 		topic.Partitions = append(topic.Partitions, p)
 	}
-	request.Topics = append(request.Topics, topic)
+	return topic
 }
 
 // trim deletes from the outbox what the commit contained (rule 9). What cannot be deleted now is deleted by the next recovery.

@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"crypto/sha256"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -18,6 +19,13 @@ import (
 const (
 	causeNotACommand = "NOT_A_COMMAND"
 	causeTooLarge    = "TOO_LARGE"
+)
+
+const (
+	// headerBytesMax lets a command be sent on with its headers: a record that came compressed can hold more than a batch may.
+	headerBytesMax = 64 << 10
+	// letterBytesMax is what fits into ledger.deadletters (schemas/topics), with room for the record around it.
+	letterBytesMax = 2<<20 - 64<<10
 )
 
 // decode turns records into commands. A record that does not even name a command and an account becomes a dead letter; one that landed on
@@ -43,6 +51,10 @@ func (w *Writer) decode(b *batch) {
 func (w *Writer) decodeRecord(b *batch, p *part, r *kgo.Record) {
 	if len(r.Value) > limits.CommandBytesMax {
 		w.bury(b, r, causeTooLarge, fmt.Sprintf("%d bytes; a command has at most %d", len(r.Value), limits.CommandBytesMax))
+		return
+	}
+	if n := headerBytes(r); n > headerBytesMax {
+		w.bury(b, r, causeTooLarge, fmt.Sprintf("%d bytes of headers; a command has at most %d", n, headerBytesMax))
 		return
 	}
 	command := &ledgerv1.Command{}
@@ -73,7 +85,7 @@ func (w *Writer) decodeRecord(b *batch, p *part, r *kgo.Record) {
 	p.commands = append(p.commands, lua.Command{Command: command, Fingerprint: lua.FingerprintOf(command), Refusal: refusal, Body: r.Value})
 }
 
-// bury makes a dead letter of a record, byte for byte.
+// bury makes a dead letter of a record, byte for byte. Only a record beyond what its topic takes (it came compressed) is cut, and says so.
 func (w *Writer) bury(b *batch, r *kgo.Record, cause, detail string) {
 	letter := &ledgerv1.DeadLetter{
 		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Timestamp: timestamppb.New(r.Timestamp),
@@ -83,8 +95,36 @@ func (w *Writer) bury(b *batch, r *kgo.Record, cause, detail string) {
 	for _, h := range r.Headers {
 		letter.Headers = append(letter.Headers, &ledgerv1.Header{Key: h.Key, Value: h.Value})
 	}
+	cut(letter)
 	b.letters = append(b.letters, letter)
 	w.metrics.deadLetters.WithLabelValues(cause).Inc()
+}
+
+// cut makes a dead letter fit: first the value, then the headers, then the key give way. The original stays in ledger.commands for as long
+// as that topic keeps it.
+func cut(letter *ledgerv1.DeadLetter) {
+	excess := func() int { return proto.Size(letter) + len(letter.GetKey()) - letterBytesMax } // the key is the record's key as well
+	if excess() <= 0 {
+		return
+	}
+	whole := sha256.Sum256(letter.GetValue())
+	letter.Detail += fmt.Sprintf("; cut to fit: the value had %d bytes, SHA-256 %x, the key %d bytes, %d headers",
+		len(letter.GetValue()), whole, len(letter.GetKey()), len(letter.GetHeaders()))
+	letter.Value = letter.GetValue()[:max(0, len(letter.GetValue())-max(0, excess()))]
+	if excess() > 0 {
+		letter.Headers = nil
+	}
+	if excess() > 0 {
+		letter.Key = letter.GetKey()[:letterBytesMax/4]
+	}
+}
+
+func headerBytes(r *kgo.Record) int {
+	n := 0
+	for _, h := range r.Headers {
+		n += len(h.Key) + len(h.Value)
+	}
+	return n
 }
 
 // answer adds a reply, if anybody waits for one.
