@@ -1,0 +1,97 @@
+package projector
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/hotledger/hotledger/lua"
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+	"github.com/hotledger/hotledger/schemas/topics"
+)
+
+// ledger makes the events that a ledger-writer would have left: one account per shard, opened first, then credited by 10, and
+// refused every fifth time. It builds the chain with its own idea of a record.
+type ledger struct {
+	heads    map[int32]lua.Head
+	balance  map[int32]int64
+	sequence map[int32]uint64
+}
+
+func newLedger() *ledger {
+	return &ledger{heads: map[int32]lua.Head{}, balance: map[int32]int64{}, sequence: map[int32]uint64{}}
+}
+
+func accountOf(shard int32) string { return fmt.Sprintf("account %d", shard) }
+
+var decidedAt = time.Date(2026, 3, 4, 5, 6, 7, 89e6, time.UTC)
+
+// event is the next event of the shard.
+func (l *ledger) event(shard int32) *ledgerv1.Event {
+	head, known := l.heads[shard]
+	if !known {
+		head = lua.Genesis
+	}
+	n := head.Position + 1
+	command := &ledgerv1.Command{
+		CommandId: fmt.Sprintf("%d/%d", shard, n), Account: accountOf(shard), Currency: "EUR", Source: "test",
+		Operation: ledgerv1.Operation_OPERATION_CREDIT, Amount: "10", Reference: "ref " + strconv.FormatUint(n, 10), Metadata: map[string]string{"n": strconv.FormatUint(n, 10)},
+	}
+	status, reason, word, delta := ledgerv1.Status_STATUS_APPLIED, ledgerv1.Reason_REASON_UNSPECIFIED, "applied", int64(10)
+	switch {
+	case n == 1:
+		command.Operation, command.Amount, delta = ledgerv1.Operation_OPERATION_OPEN, "", 0
+	case n%5 == 0:
+		command.Operation, command.Amount, delta = ledgerv1.Operation_OPERATION_DEBIT, "1000000", 0
+		status, reason, word = ledgerv1.Status_STATUS_REJECTED, ledgerv1.Reason_REASON_INSUFFICIENT_FUNDS, "INSUFFICIENT_FUNDS"
+	}
+	if status == ledgerv1.Status_STATUS_APPLIED {
+		l.sequence[shard]++
+	}
+	l.balance[shard] += delta
+	balance, deltaText := strconv.FormatInt(l.balance[shard], 10), strconv.FormatInt(delta, 10)
+	fingerprint := sha256.Sum256([]byte(command.CommandId))
+	record := fmt.Sprintf("%d %d %s %s %s 0 %d 0 EUR/2 active", n, decidedAt.UnixMilli(), word, deltaText, balance, l.sequence[shard])
+	head = head.Next(command.CommandId, command.Account, lua.Fingerprint(fingerprint[:16]), record)
+	l.heads[shard] = head
+	chain, err := hex.DecodeString(head.Chain)
+	if err != nil {
+		panic(err)
+	}
+	return &ledgerv1.Event{
+		Outcome: &ledgerv1.Outcome{
+			CommandId: command.CommandId, Account: command.Account, Status: status, Reason: reason, Shard: uint32(shard), Position: n, Delta: deltaText,
+			After:     &ledgerv1.AccountState{Balance: balance, Held: "0", Floor: "0", Sequence: l.sequence[shard], Unit: "EUR/2", Status: "active"},
+			DecidedAt: timestamppb.New(decidedAt),
+		},
+		Chain: chain, Fingerprint: fingerprint[:16], Command: command,
+	}
+}
+
+// records are the next n events of each shard, as they go to Kafka.
+func (l *ledger) records(t testing.TB, n int, shards ...int32) []*kgo.Record {
+	t.Helper()
+	var all []*kgo.Record
+	for range n {
+		for _, shard := range shards {
+			all = append(all, recordOf(t, shard, l.event(shard)))
+		}
+	}
+	return all
+}
+
+func recordOf(t testing.TB, shard int32, event *ledgerv1.Event) *kgo.Record {
+	t.Helper()
+	value, err := proto.Marshal(event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &kgo.Record{Topic: topics.Events, Partition: shard, Key: []byte(event.GetOutcome().GetAccount()), Value: value}
+}

@@ -1,0 +1,107 @@
+package projector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+func TestEveryCommittedEventIsOneRow(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.book(20, 0, 1, 2)
+	p := b.start()
+	b.awaitRows(0, 1, 2)
+	b.book(13, 1)
+	b.book(1, 0)
+	b.awaitRows(0, 1, 2)
+	b.awaitMark(1)
+	b.checkRows(0, 1, 2)
+	if err := p.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRowSaysWhatTheEventSays(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.book(5, 1)
+	b.start()
+	b.awaitRows(1)
+	type line struct {
+		Account, Operation, Status, Reason, Unit, Counter, Reference, Source string
+		Sequence, Position, BatchTo                                           uint64
+		Delta, Balance                                                        int64
+		Decided, Effective                                                    time.Time
+		Metadata                                                              map[string]string
+	}
+	read := func(position int) (l line) {
+		b.must(b.rows.QueryRow(b.ctx, `SELECT account, toString(operation), toString(status), reason, unit, counter_account, reference, source,
+			sequence, position, batch_to, delta, balance_after, decided_at, effective_at, metadata FROM events WHERE position = ?`, position).
+			Scan(&l.Account, &l.Operation, &l.Status, &l.Reason, &l.Unit, &l.Counter, &l.Reference, &l.Source,
+				&l.Sequence, &l.Position, &l.BatchTo, &l.Delta, &l.Balance, &l.Decided, &l.Effective, &l.Metadata))
+		return l
+	}
+	opened, credited, refused := read(1), read(4), read(5)
+	if opened.Operation != "open" || opened.Sequence != 1 || opened.Counter != "" || opened.Delta != 0 {
+		t.Errorf("opening: %+v", opened)
+	}
+	if credited.Operation != "credit" || credited.Status != "applied" || credited.Sequence != 4 || credited.Delta != 10 || credited.Balance != 30 ||
+		credited.Counter != "@world" || credited.Unit != "EUR/2" || credited.Metadata["n"] != "4" || credited.Reference != "ref 4" || credited.Source != "test" ||
+		!credited.Decided.Equal(decidedAt) || !credited.Effective.Equal(decidedAt) || credited.BatchTo != 5 {
+		t.Errorf("credit: %+v", credited)
+	}
+	if refused.Operation != "debit" || refused.Status != "rejected" || refused.Reason != "INSUFFICIENT_FUNDS" || refused.Sequence != 0 || refused.Balance != 30 {
+		t.Errorf("refused debit: %+v", refused)
+	}
+}
+
+func TestAbortedTransactionsAreInvisible(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.book(3, 0)
+	// A writer that fails after the commit of position 3 produces 4 to 6, aborts, and decides 4 to 6 again.
+	before := b.ledger.heads[0]
+	balance, sequence := b.ledger.balance[0], b.ledger.sequence[0]
+	b.produce(kgo.TryAbort, b.ledger.records(t, 3, 0)...)
+	b.ledger.heads[0], b.ledger.balance[0], b.ledger.sequence[0] = before, balance, sequence
+	b.start()
+	b.book(4, 0)
+	b.awaitRows(0)
+	b.checkRows(0)
+}
+
+func TestDrainAcknowledgesWhatIsInserted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.book(10, 0)
+	p := b.start(func(c *Config) { c.BatchWait = 300 * time.Millisecond })
+	b.awaitRows(0)
+	if err := p.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if m := b.mark(0); m == nil || m.intended() || m.Done != 10 {
+		t.Fatalf("mark after the drain: %+v", m)
+	}
+}
+
+func TestMonthChangeCutsTheBatch(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.timestampType("CreateTime") // so that the test can be the broker's clock
+	end := time.Date(2026, 1, 31, 23, 59, 59, 999e6, time.UTC)
+	for i, record := range b.ledger.records(t, 6, 0) {
+		record.Timestamp = end.Add(time.Duration(i-2) * time.Millisecond)
+		b.produce(kgo.TryCommit, record)
+	}
+	b.timestampType("LogAppendTime")
+	b.start(func(c *Config) { c.BatchRows, c.BatchWait = 1000, 200*time.Millisecond })
+	b.awaitRows(0)
+	b.checkRows(0)
+	var ends []uint64
+	b.must(b.rows.QueryRow(b.ctx, "SELECT groupArray(DISTINCT batch_to) FROM (SELECT batch_to FROM events ORDER BY position)").Scan(&ends))
+	if len(ends) != 2 || ends[0] != 3 || ends[1] != 6 {
+		t.Fatalf("batches end at %v, want [3 6]: the month ends after position 3", ends)
+	}
+}
