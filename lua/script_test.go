@@ -1,0 +1,171 @@
+package lua
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+)
+
+func TestAPipelineOverShardsSurvivesAFlushOfTheScripts(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, 3, addrs...)
+	shards := make([]*bench, 8)
+	for i := range shards {
+		shards[i] = setupOn(t, rdb)
+	}
+	for round := range 5 {
+		if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		applyToAll(t, shards, round)
+	}
+	auditRounds(t, shards, 5)
+}
+
+// applyToAll opens an account in round 0 and then credits 1, on every shard in one Apply.
+func applyToAll(t *testing.T, shards []*bench, round int) {
+	t.Helper()
+	calls := make([]Call, len(shards))
+	for i, b := range shards {
+		c := b.credit("a", "1")
+		if round == 0 {
+			c = b.open("a", "")
+		}
+		calls[i] = b.call(c, c)
+	}
+	for i, r := range shards[0].store.Apply(t.Context(), calls...) {
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		if r.Decisions[0].Kind != Decided || r.Decisions[1].Kind != Remembered || r.Head.Position != uint64(round+1) { //nolint:gosec // small
+			t.Errorf("shard %d, round %d: %+v", i, round, r)
+		}
+		shards[i].head = r.Head
+	}
+}
+
+func auditRounds(t *testing.T, shards []*bench, rounds int) {
+	t.Helper()
+	want := fmt.Sprintf("%d 0 %d 0 USD/2 active", rounds-1, rounds)
+	for _, b := range shards {
+		if events := b.log(); len(events) != rounds || b.record("a") != want {
+			t.Errorf("shard %d: %d events and %q, not %d and %q", b.shard, len(events), b.record("a"), rounds, want)
+		}
+	}
+}
+
+func TestNothingIsLostOrDoubledWhileTheScriptsAreFlushedAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	const rounds, flushes = 60, 400
+	rdb := client(t, 3, addrs...)
+	shards := make([]*bench, 4)
+	for i := range shards {
+		shards[i] = setupOn(t, rdb)
+	}
+	var flusher sync.WaitGroup
+	flusher.Go(func() { // ends by itself
+		for range flushes {
+			if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for round := range rounds {
+		applyToAll(t, shards, round)
+	}
+	flusher.Wait()
+	auditRounds(t, shards, rounds)
+	for _, b := range shards {
+		b.ok(rdb.ScriptFlush(t.Context()).Err())
+		b.rebuild("g2", b.log()...)
+		b.whole()
+	}
+}
+
+func TestTheSameCallAgainAfterALostReplyIsOutOfSync(t *testing.T) {
+	t.Parallel()
+	b := busy(t, setup(t))
+	call := b.call(b.credit("a", "1"), b.debit("a", "900"))
+	b.run(call)
+	b.refused("sent again", call, ErrOutOfSync)
+	b.refused("sent again", call, ErrOutOfSync)
+	call.Expected = b.head
+	b.untouched("from the head that Inspect gave", func() {
+		b.said(b.run(call), "remembered applied 1 101@3", "remembered INSUFFICIENT_FUNDS 0 101@3")
+	})
+}
+
+// Fifty callers with one id: one is decided, whatever the others believe.
+func TestConcurrentCopiesOfACommandHaveOneOutcome(t *testing.T) {
+	t.Parallel()
+	b := busy(t, setup(t))
+	call := b.call(b.debit("a", "60"))
+	results := make([]Result, 50)
+	var callers sync.WaitGroup
+	for i := range results {
+		callers.Go(func() { results[i] = b.store.Apply(t.Context(), call)[0] })
+	}
+	callers.Wait()
+	decided := 0
+	for _, r := range results {
+		switch {
+		case r.Err == nil && r.Decisions[0].Kind == Decided:
+			decided++
+			b.head = r.Head
+		case !errors.Is(r.Err, ErrOutOfSync):
+			t.Errorf("%+v", r)
+		}
+	}
+	if got := b.record("a"); decided != 1 || got != "40 0 3 -5 USD/2 active" {
+		t.Errorf("decided %d times, record %q", decided, got)
+	}
+	b.whole()
+}
+
+func TestOneBadCallDoesNotHoldUpItsNeighbours(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, 3, addrs...)
+	first, bad, large, last := setupOn(t, rdb), setupOn(t, rdb), setupOn(t, rdb), setupOn(t, rdb)
+	bad.head.Position = 7
+	many := large.call(slices.Repeat(list(large.credit("a", "1")), CommandsMax+1)...)
+	results := first.store.Apply(t.Context(), first.call(first.open("a", "")), bad.call(bad.open("a", "")), many, last.call(last.open("a", "")))
+	if results[0].Err != nil || results[3].Err != nil || !errors.Is(results[1].Err, ErrOutOfSync) || results[2].Err == nil || errors.Is(results[2].Err, ErrOutOfSync) {
+		t.Errorf("results %+v", results)
+	}
+	if first.store.Apply(t.Context()) == nil {
+		t.Error("no calls have no results, but a list of them")
+	}
+}
+
+func TestCallsThatCanNotBeRightAreNotSent(t *testing.T) {
+	t.Parallel()
+	b := busy(t, setup(t))
+	closed := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
+	t.Cleanup(func() { _ = closed.Close() })
+	nowhere := New(closed)
+	early := b.call(b.credit("a", "1"))
+	early.Now = early.Now.AddDate(-100, 0, 0)
+	for what, call := range map[string]Call{
+		"too many":   b.call(slices.Repeat(list(b.credit("a", "1")), CommandsMax+1)...),
+		"no id":      b.call(&ledgerv1.Command{Account: "a"}),
+		"no account": b.call(&ledgerv1.Command{CommandId: "x"}),
+		"early":      early,
+	} {
+		want := b.store.Apply(t.Context(), call)[0].Err
+		got := nowhere.Apply(t.Context(), call)[0].Err
+		if want == nil || got == nil || want.Error() != got.Error() {
+			t.Errorf("%s: %v where there is a Redis, %v where there is none", what, want, got)
+		}
+	}
+	if _, err := b.store.Replay(t.Context(), b.shard, b.head, make([]*ledgerv1.Event, EventsMax+1), "g2"); err == nil || errors.Is(err, ErrOutOfSync) {
+		t.Errorf("%d events in one replay: %v", EventsMax+1, err)
+	}
+	b.whole()
+}
