@@ -112,7 +112,7 @@ func check(cmd *ledgerv1.Command) *problem {
 func date(s string) (*timestamppb.Timestamp, *problem) {
 	day, err := time.Parse(time.DateOnly, s)
 	if err != nil {
-		return nil, problemf(ledgerv1.Reason_REASON_INVALID_TEXT, "date %.40q: write a day as in \"2013-01-31\"", s)
+		return nil, problemf(ledgerv1.Reason_REASON_INVALID_TIME, "date %.40q: write a day as in \"2013-01-31\"", s)
 	}
 	return timestamppb.New(day), nil
 }
