@@ -2,89 +2,129 @@ package writer
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hotledger/hotledger/chassis/config"
 	"github.com/hotledger/hotledger/chassis/kafka"
 	"github.com/hotledger/hotledger/chassis/metrics"
+	"github.com/hotledger/hotledger/chassis/redis"
 	"github.com/hotledger/hotledger/lua"
 	"github.com/hotledger/hotledger/sandbox"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 	"github.com/hotledger/hotledger/schemas/topics"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// parallelTests: most tests wait for a timeout of Kafka's group or a backoff; more of them than cores run well beside each other.
+const parallelTests = "6"
 
-const shards = 4
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", parallelTests); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const (
+	shards = 4
+	// waitMax bounds every wait for a fact: far beyond what any of them takes.
+	waitMax = time.Minute
+)
 
 // ledger is one private ledger: Kafka, Redis and a configuration that names them.
 type ledger struct {
-	cfg    Config
-	redis  *sandbox.Redis
-	kafka  *sandbox.Kafka
-	client *kgo.Client
-	store  *lua.Store
-	sent   int
+	cfg     Config
+	redis   *sandbox.Redis
+	kafka   *sandbox.Kafka
+	client  *kgo.Client
+	admin   *kadm.Client
+	rdb     goredis.UniversalClient
+	store   *lua.Store
+	writers atomic.Int32
 }
 
-func setup(t *testing.T) *ledger {
+// setup starts a ledger. environ adds to its configuration or changes it.
+func setup(t *testing.T, environ ...string) *ledger {
 	t.Helper()
-	redis, err := sandbox.StartRedis(t.Context(), sandbox.RedisOptions{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = redis.Stop() })
-	broker, err := sandbox.StartKafka(sandbox.KafkaOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server, err := sandbox.StartRedis(t.Context(), sandbox.RedisOptions{Dir: t.TempDir()})
+	must(t, err)
+	t.Cleanup(func() { _ = server.Stop() })
+	broker, err := sandbox.StartKafka(sandbox.KafkaOptions{Options: []kfake.Opt{
+		kfake.BrokerConfigs(map[string]string{"group.min.session.timeout.ms": "100"}), // Kafka's default is 6 s
+	}})
+	must(t, err)
 	t.Cleanup(broker.Close)
-	l := &ledger{redis: redis, kafka: broker}
-	environ := []string{"REDIS_ADDRS=" + redis.Addr(), "KAFKA_BROKERS=" + broker.Addrs()[0], fmt.Sprintf("LEDGER_SHARDS=%d", shards)}
-	if err := config.Load("ledger-writer", &l.cfg, nil, environ); err != nil {
-		t.Fatal(err)
-	}
+	l := &ledger{redis: server, kafka: broker}
+	environ = append([]string{
+		"REDIS_ADDRS=" + server.Addr(), "KAFKA_BROKERS=" + broker.Addrs()[0], fmt.Sprintf("LEDGER_SHARDS=%d", shards),
+		// Short, so that what a test takes down is noticed soon.
+		"REDIS_TIMEOUT=500ms", "LEDGER_WRITER_REDIS_BUDGET=1s", "LEDGER_WRITER_TRANSACTION_TIMEOUT=3s", "LEDGER_WRITER_SESSION_TIMEOUT=6s",
+		"LEDGER_WRITER_IDLE_CHECK=1s",
+	}, environ...)
+	must(t, config.Load("ledger-writer", &l.cfg, nil, environ))
 	l.client, err = kafka.NewClient(l.cfg.Kafka, zap.NewNop(), kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(l.client.Close)
-	if _, err := kafka.EnsureTopics(t.Context(), l.cfg.Kafka, l.client); err != nil {
-		t.Fatal(err)
-	}
+	_, err = kafka.EnsureTopics(t.Context(), l.cfg.Kafka, l.client)
+	must(t, err)
+	l.admin = kadm.NewClient(l.client)
+	l.rdb, err = redis.NewClient(l.cfg.Redis)
+	must(t, err)
+	t.Cleanup(func() { _ = l.rdb.Close() })
+	l.store = lua.New(l.rdb)
 	return l
 }
 
-// writer builds a writer that is not running.
-func (l *ledger) writer(t *testing.T) *Writer {
+func must(t testing.TB, err error) {
 	t.Helper()
-	level := zap.NewAtomicLevelAt(zap.WarnLevel)
-	if os.Getenv("LEDGER_TEST_LOG") != "" {
-		level.SetLevel(zap.InfoLevel)
-	}
-	w, err := New(l.cfg, zaptest.NewLogger(t, zaptest.Level(level)), prometheus.NewRegistry(), metrics.NewHealth())
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.store = w.store
+}
+
+// writer builds a writer with an instance id of its own that is not running.
+func (l *ledger) writer(t *testing.T) *Writer {
+	t.Helper()
+	return l.instance(t, fmt.Sprintf("w%d", l.writers.Add(1)))
+}
+
+func (l *ledger) instance(t *testing.T, id string) *Writer {
+	t.Helper()
+	level := zapcore.ErrorLevel
+	if os.Getenv("LEDGER_TEST_LOG") != "" {
+		level = zapcore.InfoLevel
+	}
+	cfg := l.cfg
+	cfg.InstanceID = id
+	w, err := New(cfg, zaptest.NewLogger(t, zaptest.Level(level)), prometheus.NewRegistry(), metrics.NewHealth())
+	must(t, err)
 	return w
 }
 
 // run runs a writer until stop is called; stop returns what Run returned.
 func (l *ledger) run(t *testing.T) (stop func() error) {
 	t.Helper()
-	w := l.writer(t)
+	return start(t, l.writer(t))
+}
+
+func start(t *testing.T, w *Writer) (stop func() error) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
@@ -105,71 +145,55 @@ func (l *ledger) run(t *testing.T) (stop func() error) {
 	return stop
 }
 
-// send produces commands to their partitions, in order.
-func (l *ledger) send(t *testing.T, commands ...*ledgerv1.Command) {
+// fails runs a writer that must end by itself, with an error.
+func fails(t *testing.T, w *Writer) error {
 	t.Helper()
-	for _, c := range commands {
-		value, err := proto.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.sendRaw(t, &kgo.Record{Topic: topics.Commands, Partition: int32(topics.ShardOf(c.GetAccount(), shards)), Key: []byte(c.GetAccount()), Value: value})
-	}
-}
-
-func (l *ledger) sendRaw(t *testing.T, records ...*kgo.Record) {
-	t.Helper()
-	if err := l.client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// read returns the first n committed records of a topic, over all partitions, in the order of each partition.
-func (l *ledger) read(t *testing.T, topic string, n int) []*kgo.Record {
-	t.Helper()
-	client, err := kafka.NewClient(l.cfg.Kafka, zap.NewNop(), kgo.ConsumeTopics(topic))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), waitMax)
 	defer cancel()
-	var records []*kgo.Record
-	for len(records) < n {
-		fetches := client.PollFetches(ctx)
-		if ctx.Err() != nil {
-			t.Fatalf("%s: %d records, want %d", topic, len(records), n)
-		}
-		records = append(records, fetches.Records()...)
+	err := w.Run(ctx)
+	if err == nil {
+		t.Fatal("the writer went on")
 	}
-	return records
+	return err
 }
 
-// events returns the first n events by command id, having checked that each shard's are linked from Genesis without a gap.
-func (l *ledger) events(t *testing.T, n int) map[string]*ledgerv1.Event {
+// record is a command on its way to the partition of its account.
+func record(t testing.TB, c *ledgerv1.Command) *kgo.Record {
 	t.Helper()
-	heads := map[int32]lua.Head{}
-	byID := map[string]*ledgerv1.Event{}
-	for _, r := range l.read(t, topics.Events, n) {
-		e := &ledgerv1.Event{}
-		if err := proto.Unmarshal(r.Value, e); err != nil {
-			t.Fatal(err)
-		}
-		before, ok := heads[r.Partition]
-		if !ok {
-			before = lua.Genesis
-		}
-		after, err := lua.HeadAfter(before, e)
-		if err != nil {
-			t.Fatalf("shard %d: %v", r.Partition, err)
-		}
-		heads[r.Partition] = after
-		if byID[e.GetOutcome().GetCommandId()] != nil {
-			t.Fatalf("command %s has two events", e.GetOutcome().GetCommandId())
-		}
-		byID[e.GetOutcome().GetCommandId()] = e
+	value, err := proto.Marshal(c)
+	must(t, err)
+	return &kgo.Record{Topic: topics.Commands, Partition: int32(topics.ShardOf(c.GetAccount(), shards)), Key: []byte(c.GetAccount()), Value: value}
+}
+
+// send produces commands to their partitions, in order.
+func (l *ledger) send(t testing.TB, commands ...*ledgerv1.Command) {
+	t.Helper()
+	records := make([]*kgo.Record, len(commands))
+	for i, c := range commands {
+		records[i] = record(t, c)
 	}
-	return byID
+	l.sendRaw(t, records...)
+}
+
+func (l *ledger) sendRaw(t testing.TB, records ...*kgo.Record) {
+	t.Helper()
+	must(t, l.client.ProduceSync(context.Background(), records...).FirstErr())
+}
+
+// until waits for a fact. missing says what is not so yet; "" ends the wait.
+func until(t testing.TB, what string, missing func() string) {
+	t.Helper()
+	deadline := time.Now().Add(waitMax)
+	for {
+		last := missing()
+		if last == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: still %s", what, last)
+		}
+		time.Sleep(10 * time.Millisecond) // between two looks
+	}
 }
 
 func open(account string) *ledgerv1.Command {
@@ -184,4 +208,26 @@ func debit(id, account, amount string) *ledgerv1.Command {
 	c := credit(id, account, amount)
 	c.Operation = ledgerv1.Operation_OPERATION_DEBIT
 	return c
+}
+
+// traffic is n commands over a handful of accounts, with rejections and repeated ids among them. Every call with the same name gives
+// the same commands.
+func traffic(name string, n int) []*ledgerv1.Command {
+	const accounts = 7
+	commands := make([]*ledgerv1.Command, 0, n)
+	for i := range accounts {
+		commands = append(commands, open(fmt.Sprintf("account-%d", i)))
+	}
+	for i := range n - accounts {
+		account, id := fmt.Sprintf("account-%d", i%accounts), fmt.Sprintf("%s-%d", name, i)
+		switch {
+		case i%11 == 10:
+			commands = append(commands, commands[len(commands)-3]) // a caller's retry
+		case i%3 == 2:
+			commands = append(commands, debit(id, account, fmt.Sprint(1+i%97)))
+		default:
+			commands = append(commands, credit(id, account, fmt.Sprint(1+i%13)))
+		}
+	}
+	return commands
 }

@@ -11,7 +11,7 @@ func TestCommandsBecomeLinkedEventsInOrder(t *testing.T) {
 	l := setup(t)
 	l.send(t, open("a"), credit("c1", "a", "100"), debit("d1", "a", "60"), debit("d2", "a", "60"), credit("c2", "a", "10"), credit("c1", "a", "100"))
 	l.run(t)
-	events := l.events(t, 5)
+	events := l.audit(t)
 	for id, want := range map[string]string{"open:a": "0", "c1": "100", "d1": "40", "d2": "40", "c2": "50"} {
 		if got := events[id].GetOutcome().GetAfter().GetBalance(); got != want {
 			t.Errorf("balance after %s is %s, want %s", id, got, want)
