@@ -21,7 +21,7 @@ import (
 // engineBinary returns the path of one of this module's commands: the one that the environment names (SANDBOX_CLICKHOUSE_BIN,
 // SANDBOX_KAFKA_BIN), else the one beside this executable, else one built from this module's source into the cache.
 //
-// Engines run in a process of their own also because the caller may be built with -race, and libchdb does not live in such a process.
+// The command is built without -race whatever the caller is built with: the detector has no view into libchdb.
 func engineBinary(ctx context.Context, name string) (string, error) {
 	variable := strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_BIN"
 	if path := os.Getenv(variable); path != "" {
@@ -56,7 +56,7 @@ func builtBinary(ctx context.Context, name string) (string, error) {
 	if _, err := os.Stat(binary); err == nil {
 		return binary, nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return "", fmt.Errorf("create cache directory: %w", err)
 	}
 	unlock, err := lockFile(binary + ".lock")
@@ -68,7 +68,7 @@ func builtBinary(ctx context.Context, name string) (string, error) {
 		return binary, nil
 	}
 	temporary := fmt.Sprintf("%s.%d", binary, os.Getpid())
-	build := exec.CommandContext(ctx, "go", "build", "-o", temporary, "./cmd/"+name)
+	build := exec.CommandContext(ctx, "go", "build", "-o", temporary, "./cmd/"+name) //nolint:gosec // a command of this module, named in this package
 	build.Dir = source
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w: %s", name, err, output)
@@ -82,7 +82,7 @@ func builtBinary(ctx context.Context, name string) (string, error) {
 // sourceKey names a state of this module's source and of the toolchain.
 func sourceKey(source string) (string, error) {
 	sum := sha256.New()
-	fmt.Fprintln(sum, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	sum.Write(fmt.Appendln(nil, runtime.Version(), runtime.GOOS, runtime.GOARCH))
 	err := filepath.WalkDir(source, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -102,11 +102,11 @@ func sourceKey(source string) (string, error) {
 }
 
 func hashFile(sum hash.Hash, path string) error {
-	content, err := os.ReadFile(path)
+	content, err := os.ReadFile(path) //nolint:gosec // a file of this module
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(sum, path, len(content))
+	sum.Write(fmt.Appendln(nil, path, len(content)))
 	sum.Write(content)
 	return nil
 }
@@ -125,7 +125,7 @@ func cacheDir() string {
 
 // lockFile waits for an exclusive lock, which ends with the process at the latest.
 func lockFile(path string) (unlock func(), err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // a file of the cache
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}

@@ -45,7 +45,7 @@ func TestKafkaInProcessCreatesNoTopicByItselfAndTakesFaults(t *testing.T) {
 	}
 	createTopic(t, ctx, client, "t")
 	failed := false
-	kafka.Cluster().ControlKey(int16(kmsg.Produce), func(request kmsg.Request) (kmsg.Response, error, bool) {
+	kafka.Cluster().ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 		failed = true
 		return nil, errors.New("the connection breaks"), true
 	})

@@ -32,7 +32,8 @@ type child struct {
 
 // startChild starts the binary. stdout gets the child's standard output line by line until it closes; nil discards it.
 func startChild(binary string, args []string, stdout func(line string)) (*child, error) {
-	c := &child{cmd: exec.Command(binary, args...), output: &tail{}, ended: make(chan struct{})}
+	c := &child{cmd: exec.Command(binary, args...), //nolint:gosec // engines only, found by this package
+		output: &tail{}, ended: make(chan struct{})}
 	c.cmd.Stderr = c.output
 	c.cmd.SysProcAttr = dieWithParent()
 	var out *os.File
@@ -43,7 +44,7 @@ func startChild(binary string, args []string, stdout func(line string)) (*child,
 		}
 		out = reader
 		c.cmd.Stdout = writer
-		defer writer.Close()
+		defer func() { _ = writer.Close() }() // the child has its own copy
 	} else {
 		c.cmd.Stdout = c.output
 	}
@@ -67,7 +68,7 @@ func startChild(binary string, args []string, stdout func(line string)) (*child,
 	}
 	if out != nil {
 		go func() { // ends when the child has closed its output
-			defer out.Close()
+			defer func() { _ = out.Close() }()
 			lines := bufio.NewScanner(out)
 			for lines.Scan() {
 				stdout(lines.Text())
@@ -157,7 +158,7 @@ func freePort() (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 
@@ -170,7 +171,7 @@ func dataDir(dir, engine string) (string, func(), error) {
 		}
 		return temporary, func() { _ = os.RemoveAll(temporary) }, nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return "", nil, fmt.Errorf("create data directory: %w", err)
 	}
 	return dir, func() {}, nil

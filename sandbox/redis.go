@@ -113,7 +113,7 @@ func askPID(ctx context.Context, addr string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
 		return 0, err
 	}

@@ -354,29 +354,34 @@ func TestALargeResultStreams(t *testing.T) {
 
 func TestAClientThatHangsUpEndsItsQueryAndNothingElse(t *testing.T) {
 	t.Parallel()
-	ctx, conn, _ := setup(t)
-	queryCtx, hangUp := context.WithCancel(ctx)
-	defer hangUp()
-	ended := make(chan error, 1)
-	const mark = "hang_up_mark"
-	go func() {
-		ended <- conn.Exec(queryCtx, "SELECT count() AS "+mark+" FROM numbers(1000000000000) WHERE sipHash64(number) = 1")
-	}()
-	running := func() uint64 {
-		return count(t, ctx, conn, "SELECT count() FROM system.processes WHERE query LIKE '%AS "+mark+" FROM numbers%' AND query NOT LIKE '%system.processes%'")
-	}
-	for running() == 0 {
-		if err := ctx.Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	hangUp()
-	if err := <-ended; err == nil {
-		t.Fatal("the query ended by itself")
-	}
-	for running() != 0 {
-		if err := ctx.Err(); err != nil {
-			t.Fatal("the query still runs after its client is gone")
-		}
+	for name, query := range map[string]string{
+		"while it computes": "SELECT count() AS computes FROM numbers(1000000000000) WHERE sipHash64(number) = 1",
+		"while it sends":    "SELECT number AS sends FROM numbers(1000000000000)",
+		"in memory":         "SELECT count() AS memory FROM numbers(1000000000000) WHERE sipHash64(number) = 1 FORMAT JSON",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, conn, database := setup(t)
+			queryCtx, hangUp := context.WithCancel(ctx)
+			defer hangUp()
+			ended := make(chan error, 1)
+			go func() { ended <- conn.Exec(queryCtx, query) }()
+			running := func() uint64 {
+				return count(t, ctx, conn, "SELECT count() FROM system.processes WHERE current_database = ? AND query LIKE ? AND query NOT LIKE '%system.processes%'",
+					database, "SELECT % FROM numbers(1000000000000)%")
+			}
+			for running() == 0 {
+				if err := ctx.Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			hangUp()
+			<-ended // Exec of this client also returns nil when the answer had begun
+			for running() != 0 {
+				if err := ctx.Err(); err != nil {
+					t.Fatal("the query still runs after its client is gone")
+				}
+			}
+		})
 	}
 }

@@ -111,11 +111,17 @@ var loadLibrary = sync.OnceValues(func() (*api, error) {
 func cArgs(pinner *runtime.Pinner, args []string) **byte {
 	argv := make([]*byte, len(args)+1)
 	for i, arg := range args {
-		argv[i] = unsafe.SliceData(append([]byte(arg), 0))
-		pinner.Pin(argv[i])
+		argv[i] = pinned(pinner, arg)
 	}
 	pinner.Pin(&argv[0])
 	return &argv[0]
+}
+
+// pinned copies text to the heap, ended by a NUL, and keeps it in place while C reads it.
+func pinned(pinner *runtime.Pinner, text string) *byte {
+	first := &append([]byte(text), 0)[0]
+	pinner.Pin(first)
+	return first
 }
 
 // goString copies a NUL-terminated C string.
@@ -124,8 +130,8 @@ func goString(text *byte) string {
 		return ""
 	}
 	length := 0
-	for *(*byte)(unsafe.Add(unsafe.Pointer(text), length)) != 0 {
+	for *(*byte)(unsafe.Add(unsafe.Pointer(text), length)) != 0 { //nolint:gosec // the engine ends every text with a NUL
 		length++
 	}
-	return string(unsafe.Slice(text, length))
+	return string(unsafe.Slice(text, length)) //nolint:gosec // length was counted above
 }
