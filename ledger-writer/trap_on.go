@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Crash points: with LEDGER_WRITER_TRAP=applied, the process kills itself between the apply and the commit of its first batch that
+// Crash points: with HOTLEDGER_TRAP=applied, the process kills itself between the apply and the commit of its first batch that
 // decides anything.
 const (
 	trapApplied   = "applied"
@@ -15,7 +15,7 @@ const (
 )
 
 func hit(name string) {
-	if os.Getenv("LEDGER_WRITER_TRAP") == name {
+	if os.Getenv("HOTLEDGER_TRAP") == name {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // the signal is on its way
 	}

@@ -25,7 +25,8 @@ type Ledger struct {
 	Kafka      kafka.Config
 	Redis      goredis.UniversalClient
 	ClickHouse driver.Conn
-	Database   string // of the events in ClickHouse
+	// Database of the events, and FinanceDatabase of the views, in ClickHouse.
+	Database, FinanceDatabase string
 }
 
 // Verdict is what an audit found. Problems is empty when the books agree.
@@ -195,7 +196,7 @@ func (l Ledger) checkClickHouse(ctx context.Context, v *Verdict, shard int, book
 
 // checkConserved sums what finance sees: per unit, all postings together are zero.
 func (l Ledger) checkConserved(ctx context.Context, v *Verdict) error {
-	rows, err := l.ClickHouse.Query(ctx, "SELECT currency, toString(sum(amount_minor)) FROM finance.postings GROUP BY currency")
+	rows, err := l.ClickHouse.Query(ctx, fmt.Sprintf("SELECT currency, toString(sum(amount_minor)) FROM %s.postings GROUP BY currency", l.FinanceDatabase))
 	if err != nil {
 		return fmt.Errorf("sum postings: %w", err)
 	}

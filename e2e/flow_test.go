@@ -1,0 +1,232 @@
+package e2e
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/zap"
+
+	"github.com/hotledger/hotledger/chassis/kafka"
+	"github.com/hotledger/hotledger/e2e/data"
+	"github.com/hotledger/hotledger/lua"
+	"github.com/hotledger/hotledger/producer/importer"
+	"github.com/hotledger/hotledger/reconciler"
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+	"github.com/hotledger/hotledger/schemas/money"
+	"github.com/hotledger/hotledger/schemas/topics"
+)
+
+// awaitDecided waits until the writers' group has committed every command that is in the topic now.
+func (w *whole) awaitDecided(t *testing.T) {
+	t.Helper()
+	client, err := kafka.NewClient(w.Writer.Kafka, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		// Commands that are sent on raise the end: it is read again each time.
+		ends, err := admin.ListEndOffsets(ctx, topics.Commands)
+		if err != nil {
+			t.Fatal(err)
+		}
+		committed, err := admin.FetchOffsets(kadm.RequireStable(ctx), w.Writer.Group)
+		if err != nil && ctx.Err() != nil {
+			t.Fatalf("wait until everything is decided: %v", err)
+		}
+		left := int64(0)
+		ends.Each(func(end kadm.ListedOffset) {
+			at, _ := committed.Lookup(topics.Commands, end.Partition)
+			left += max(0, end.Offset-max(0, at.At))
+		})
+		if left == 0 {
+			return
+		}
+	}
+}
+
+func (w *whole) count(t *testing.T, topic string) int {
+	t.Helper()
+	client, err := kafka.NewClient(w.Writer.Kafka, zap.NewNop(), kgo.ConsumeTopics(topic), kgo.KeepControlRecords())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ends, err := kadm.NewClient(client).ListCommittedOffsets(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, n := int64(0), 0
+	ends.Each(func(end kadm.ListedOffset) { left += end.Offset })
+	for left > 0 {
+		client.PollFetches(t.Context()).EachRecord(func(r *kgo.Record) {
+			left--
+			if !r.Attrs.IsControl() {
+				n++
+			}
+		})
+	}
+	return n
+}
+
+func TestACarelessWorkloadIsAudited(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.serve(t)
+	load := newWorkload(t, 4)
+	load.open(t, w)
+	poisoned := load.send(t, w.Writer.Kafka, 20_000)
+	w.awaitDecided(t)
+	verdict := w.audit(t)
+	t.Logf("%d commands, %d events, %d accounts, %d poison records", verdict.Commands, verdict.Events, verdict.Accounts, poisoned)
+	if got := w.count(t, topics.DeadLetters); got < poisoned || poisoned == 0 {
+		t.Errorf("%d dead letters for %d poison records", got, poisoned)
+	}
+	report, err := w.Reconcile(t.Context())
+	if err != nil || report.Verdict != reconciler.Clean {
+		t.Errorf("reconciler: %v %v", report.Headline(), err)
+	}
+}
+
+func TestRealInputComesOutAsItsOwnersSay(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.serve(t)
+	imported := func() (total importer.Summary) {
+		for _, rows := range []importer.Rows{data.Statements(), data.Household()} {
+			s, err := importer.Run(t.Context(), w.client, rows, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !s.Clean() {
+				t.Fatalf("import: %+v", s)
+			}
+			total.Applied += s.Applied
+			total.AlreadyKnown += s.AlreadyKnown
+		}
+		return total
+	}
+	first := imported()
+	w.audit(t)
+	events := w.count(t, topics.Events)
+	second := imported()
+	if second.Applied != 0 || second.AlreadyKnown != first.Applied {
+		t.Errorf("second import: %+v, the first: %+v", second, first)
+	}
+	w.audit(t)
+	if again := w.count(t, topics.Events); again != events {
+		t.Errorf("the second import made %d events", again-events)
+	}
+	answers, err := data.Answers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	balances := w.hledger(t)
+	for _, a := range answers {
+		unit, err := money.ParseUnit(a.Currency)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, errGot := money.ParseMajor(balances[a.Account+" "+unit.Code], unit)
+		want, errWant := money.ParseMajor(a.Balance, unit)
+		if errGot != nil || errWant != nil || got != want {
+			t.Errorf("hledger says %s has %q %s, the answer is %s", a.Account, balances[a.Account+" "+unit.Code], unit.Code, a.Balance)
+		}
+	}
+}
+
+// hledger gives finance's postings to hledger, which checks them and adds them up: account and currency -> balance in major units.
+func (w *whole) hledger(t *testing.T) map[string]string {
+	t.Helper()
+	rows, err := w.ClickHouse.Query(t.Context(), fmt.Sprintf(`SELECT toString(toDate(effective_at)), shard, position,
+		groupArray(replaceOne(account, '@', 'External:')), groupArray(toString(amount)), any(currency)
+		FROM %s.postings GROUP BY shard, position, effective_at ORDER BY effective_at, shard, position`, w.Projector.ClickHouse.FinanceDatabase))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var journal strings.Builder
+	for rows.Next() {
+		var date, currency string
+		var shard uint16
+		var position uint64
+		var accounts, amounts []string
+		if err := rows.Scan(&date, &shard, &position, &accounts, &amounts, &currency); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&journal, "%s (%d/%d)\n", date, shard, position)
+		for i := range accounts {
+			fmt.Fprintf(&journal, "  %s  %s %s\n", strings.ReplaceAll(accounts[i], "bank-", "Bank:"), amounts[i], currency)
+		}
+		journal.WriteString("\n")
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "postings.journal")
+	if err := os.WriteFile(file, []byte(journal.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "hledger", "-f", file, "balance", "--flat", "--empty", "--no-total", "--layout", "bare", "-O", "csv").CombinedOutput()
+	if err != nil {
+		t.Fatalf("hledger: %v\n%s", err, out)
+	}
+	lines, err := csv.NewReader(strings.NewReader(string(out))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	balances := map[string]string{}
+	for _, line := range lines[1:] {
+		balances[strings.ReplaceAll(line[0], "Bank:", "bank-")+" "+line[1]] = line[2]
+	}
+	return balances
+}
+
+func TestSubmitTellsTheCommittedOutcome(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.serve(t)
+	submit := func(c *ledgerv1.Command) *ledgerv1.Outcome {
+		o, err := w.client.Submit(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	open := &ledgerv1.Command{CommandId: "open", Operation: ledgerv1.Operation_OPERATION_OPEN, Account: "till", Currency: "POINTS/0"}
+	credit := &ledgerv1.Command{CommandId: "credit", Operation: ledgerv1.Operation_OPERATION_CREDIT, Account: "till", Currency: "POINTS/0", Amount: "100"}
+	debit := &ledgerv1.Command{CommandId: "debit", Operation: ledgerv1.Operation_OPERATION_DEBIT, Account: "till", Currency: "POINTS/0", Amount: "101"}
+	submit(open)
+	if o := submit(credit); o.GetAfter().GetBalance() != "100" || o.GetAfter().GetSequence() != 2 {
+		t.Errorf("credit: %v", o)
+	}
+	rejected := submit(debit)
+	if rejected.GetReason() != ledgerv1.Reason_REASON_INSUFFICIENT_FUNDS {
+		t.Errorf("debit: %v", rejected)
+	}
+	credit.CommandId = "credit again"
+	submit(credit)
+	if again := submit(debit); again.GetPosition() != rejected.GetPosition() || again.GetReason() != rejected.GetReason() {
+		t.Errorf("the same id now: %v, before: %v", again, rejected)
+	}
+	debit.Amount = "1"
+	if o := submit(debit); o.GetReason() != ledgerv1.Reason_REASON_COMMAND_ID_REUSED {
+		t.Errorf("the same id with another payload: %v", o)
+	}
+	account, ok, err := lua.New(w.Redis).Account(t.Context(), topics.ShardOf("till", 4), "till")
+	if err != nil || !ok || account.Balance != 200 {
+		t.Errorf("till: %+v %t %v", account, ok, err)
+	}
+	w.audit(t)
+}
