@@ -56,15 +56,16 @@ FROM
         l.floor_after AS floor_after, l.unit_after AS unit_after, l.repair AS repair
     FROM
     (
-        -- Every sequence of an account once, in the order of the table: rows that were inserted twice do not count twice.
+        -- Every sequence of an account once, in the order of the table: rows that were inserted twice do not count twice. Where rows
+        -- of one sequence differ, which is a break of its own, min makes every query choose alike.
         SELECT
             account AS log_account, shard AS log_shard, sequence,
             min(e.position) AS position,
             uniqExact(e.position) AS places,
-            any(e.delta) AS delta,
-            any(e.floor_after) AS floor_after,
-            any(toString(e.unit)) AS unit_after,
-            any(e.operation = 'repair') AS repair
+            min(e.delta) AS delta,
+            min(e.floor_after) AS floor_after,
+            min(toString(e.unit)) AS unit_after,
+            max(e.operation = 'repair') AS repair
         FROM events AS e
         WHERE status = 'applied' AND e.position <= arrayElement(@ends, shard + 1)
         GROUP BY account, sequence, shard

@@ -35,7 +35,7 @@ func (r *reconciliation) read(ctx context.Context) error {
 	for shard := range r.scans {
 		group.Go(func() error { return r.readShard(ctx, shard) }) // ends with ctx
 	}
-	return group.Wait() //nolint:wrapcheck // readShard says which shard
+	return group.Wait()
 }
 
 // readShard repeats snapshot and barrier until a reading stands on the log, ScansMax times at most.

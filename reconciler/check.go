@@ -61,7 +61,7 @@ func (r *reconciliation) checkLog(ctx context.Context) error {
 // findGaps makes one break per run of missing positions.
 func (r *reconciliation) findGaps(ctx context.Context, shard int) error {
 	end := r.scans[shard].end.Position
-	rows, err := r.clickhouse.Query(ctx, `SELECT position + 1, following - 1 FROM (
+	rows, err := r.clickhouse.Query(ctx, `SELECT toUInt64(position + 1), toUInt64(following - 1) FROM (
 			SELECT position, leadInFrame(position, 1, toUInt64(@end + 1)) OVER (ORDER BY position ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS following
 			FROM (SELECT DISTINCT position FROM events WHERE shard = @shard AND position <= @end UNION ALL SELECT toUInt64(0))
 		) WHERE following > position + 1 ORDER BY position LIMIT @most`,

@@ -51,7 +51,7 @@ func Command(environ []string) *cobra.Command {
 				return run.WithExitCode(fmt.Errorf("--output: %q is neither table nor json", output), ExitUsage)
 			}
 			if err := config.Resolve(cmd, service, &cfg, environ); err != nil {
-				return err //nolint:wrapcheck // lists every key
+				return err
 			}
 			cfg.DryRun = dryRun
 			return runAndPrint(cmd, cfg, output)
@@ -80,7 +80,7 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 func runAndPrint(cmd *cobra.Command, cfg Config, output string) error {
 	logger, err := log.New(cfg.Log.Level, cfg.Log.Format)
 	if err != nil {
-		return err //nolint:wrapcheck // names the key
+		return err
 	}
 	reg := metrics.NewRegistry()
 	reconciler, err := New(cfg, logger, reg)

@@ -54,7 +54,7 @@ func (r *reconciliation) compare(ctx context.Context) error {
 		return err
 	}
 	// The two passes must agree. An answer that was cut short would otherwise read as "no more breaks".
-	if want := min(found, uint64(r.cfg.BreaksMax)+1); uint64(len(differences)) != want { //nolint:gosec // positive
+	if want := min(found, uint64(r.cfg.BreaksMax)+1); uint64(len(differences)) != want {
 		return fmt.Errorf("compare accounts: %d differ and %d were listed", found, len(differences))
 	}
 	explained := make([][]*Break, len(r.scans))

@@ -14,7 +14,7 @@ import (
 func (r *reconciliation) writeRun(ctx context.Context) error {
 	positions := map[uint16]uint64{}
 	for _, s := range r.report.Shards {
-		positions[uint16(s.Shard)] = s.Position //nolint:gosec // below 1024
+		positions[uint16(s.Shard)] = s.Position
 	}
 	redis, log := map[string]string{}, map[string]string{}
 	for _, t := range r.report.Totals {
@@ -27,8 +27,8 @@ func (r *reconciliation) writeRun(ctx context.Context) error {
 	r.version++
 	return r.insert(ctx, `INSERT INTO reconciliation_runs (run_id, started_at, finished_at, verdict, positions, accounts_compared, accounts_redis,
 		accounts_log, sums_redis, sums_log, breaks, repairs, error, version)`, func(batch driver.Batch) error {
-		return batch.Append(r.id, r.report.Started, finished, string(r.report.Verdict), positions, r.report.AccountsCompared, r.report.AccountsRedis, //nolint:wrapcheck // insert says what
-			r.report.AccountsLog, redis, log, r.report.BreaksFound, uint64(r.report.Repairs()), r.report.Why, r.version) //nolint:gosec // a count
+		return batch.Append(r.id, r.report.Started, finished, string(r.report.Verdict), positions, r.report.AccountsCompared, r.report.AccountsRedis,
+			r.report.AccountsLog, redis, log, r.report.BreaksFound, uint64(r.report.Repairs()), r.report.Why, r.version)
 	})
 }
 
@@ -42,9 +42,9 @@ func (r *reconciliation) writeBreaks(ctx context.Context) error {
 		for _, b := range r.report.Breaks {
 			redisSequence, redisBalance, redisHeld := nullable(b.Redis)
 			logSequence, logBalance, logHeld := nullable(b.Log)
-			if err := batch.Append(r.id, b.ID, string(b.Class), uint16(b.Shard), b.Account, redisSequence, redisBalance, redisHeld, //nolint:gosec // below 1024
+			if err := batch.Append(r.id, b.ID, string(b.Class), uint16(b.Shard), b.Account, redisSequence, redisBalance, redisHeld,
 				logSequence, logBalance, logHeld, b.unit(), b.Detail, r.now()); err != nil {
-				return err //nolint:wrapcheck // insert says what
+				return err
 			}
 		}
 		return nil
@@ -67,8 +67,8 @@ func (r *reconciliation) writeCompensations(ctx context.Context, breaks []*Break
 				state, why = Unknown, "not sent: "+why
 			case Issued, Applied, Rejected, Unknown:
 			}
-			if err := batch.Append(r.id, b.ID, c.CommandID, "repair", string(state), why, uint16(b.Shard), c.Position, r.now()); err != nil { //nolint:gosec // below 1024
-				return err //nolint:wrapcheck // insert says what
+			if err := batch.Append(r.id, b.ID, c.CommandID, "repair", string(state), why, uint16(b.Shard), c.Position, r.now()); err != nil {
+				return err
 			}
 		}
 		return nil

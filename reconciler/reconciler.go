@@ -142,7 +142,7 @@ func (r *reconciliation) conclude(ctx context.Context, err error) error {
 func (r *reconciliation) checkSize(ctx context.Context) error {
 	client, err := kafka.NewClient(r.cfg.Kafka, r.logger)
 	if err != nil {
-		return err //nolint:wrapcheck // says what
+		return err
 	}
 	defer client.Close()
 	// The client retries for as long as the context lives.

@@ -107,7 +107,7 @@ func (r *Report) handled() string {
 	}
 	rest := r.BreaksFound
 	for _, n := range counts {
-		rest -= uint64(n) //nolint:gosec // a count
+		rest -= uint64(n)
 	}
 	if rest > 0 {
 		parts = append(parts, fmt.Sprintf("%d for a person to look at", rest))

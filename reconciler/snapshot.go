@@ -187,7 +187,7 @@ func (w *snapshotRows) flush(ctx context.Context) error {
 	defer func() { _ = batch.Close() }() // after Send there is nothing left to close
 	readAt := laterThan(w.scan.since)
 	for _, a := range w.page {
-		if err := batch.Append(w.run.id, uint16(w.scan.shard), a.ID, a.Sequence, a.Balance, a.Held, a.Floor, a.Unit, //nolint:gosec // below 1024
+		if err := batch.Append(w.run.id, uint16(w.scan.shard), a.ID, a.Sequence, a.Balance, a.Held, a.Floor, a.Unit,
 			w.scan.generation, readAt); err != nil {
 			return fmt.Errorf("insert snapshot of shard %d: %w", w.scan.shard, err)
 		}

@@ -1,0 +1,366 @@
+package reconciler
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/hotledger/hotledger/chassis/clickhouse"
+	"github.com/hotledger/hotledger/chassis/config"
+	"github.com/hotledger/hotledger/chassis/kafka"
+	"github.com/hotledger/hotledger/chassis/redis"
+	"github.com/hotledger/hotledger/lua"
+	"github.com/hotledger/hotledger/sandbox"
+	migrations "github.com/hotledger/hotledger/schemas/clickhouse"
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+	"github.com/hotledger/hotledger/schemas/reason"
+	"github.com/hotledger/hotledger/schemas/topics"
+	"github.com/prometheus/client_golang/prometheus"
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+)
+
+const testShards = 3
+
+var worlds atomic.Int64
+
+// world is a ledger without services: Redis decides through the scripts, and the test plays ledger-writer and projector.
+type world struct {
+	t     testing.TB
+	ctx   context.Context
+	cfg   Config
+	store *lua.Store
+	rdb   goredis.UniversalClient
+	rows  driver.Conn
+	kafka *kgo.Client
+	redis *sandbox.Redis
+
+	mu        sync.Mutex // one ledger-writer: guards all below
+	heads     []lua.Head
+	waiting   []*ledgerv1.Event // decided, not yet projected
+	projector bool              // false: events wait
+}
+
+func setup(t testing.TB) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	t.Cleanup(cancel)
+	w := &world{t: t, ctx: ctx, heads: make([]lua.Head, testShards), projector: true}
+	w.must(config.Load("reconciler", &w.cfg, nil, nil))
+	w.cfg.BarrierTimeout, w.cfg.OutcomeTimeout = 20*time.Second, 20*time.Second
+	w.cfg.Kafka.Shards = testShards
+	w.startEngines()
+	for shard := range w.heads {
+		build, err := w.store.BeginBuild(ctx, shard, "g1")
+		w.must(err)
+		w.must(build.Swap(ctx))
+		w.heads[shard] = lua.Genesis
+	}
+	return w
+}
+
+func (w *world) startEngines() {
+	cluster, err := sandbox.StartKafka(sandbox.KafkaOptions{})
+	w.must(err)
+	w.t.Cleanup(cluster.Close)
+	w.cfg.Kafka.Brokers = cluster.Addrs()
+	w.kafka, err = kafka.NewClient(w.cfg.Kafka, zap.NewNop(), kgo.ConsumeTopics(topics.Commands), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	w.must(err)
+	w.t.Cleanup(w.kafka.Close)
+	_, err = kafka.EnsureTopics(w.ctx, w.cfg.Kafka, w.kafka)
+	w.must(err)
+
+	w.redis, err = sandbox.StartRedis(w.ctx, sandbox.RedisOptions{})
+	w.must(err)
+	w.t.Cleanup(func() { _ = w.redis.Stop() })
+	w.cfg.Redis.Addrs = []string{w.redis.Addr()}
+	w.rdb, err = redis.NewClient(w.cfg.Redis)
+	w.must(err)
+	w.t.Cleanup(func() { _ = w.rdb.Close() })
+	w.store = lua.New(w.rdb)
+
+	w.cfg.ClickHouse.Addrs, err = clickHouseAddrs()
+	w.must(err)
+	name := fmt.Sprintf("%d_%d", time.Now().UnixNano(), worlds.Add(1))
+	w.cfg.ClickHouse.Database, w.cfg.ClickHouse.FinanceDatabase = "ledger_"+name, "finance_"+name
+	db, err := clickhouse.OpenDB(w.cfg.ClickHouse)
+	w.must(err)
+	defer func() { _ = db.Close() }()
+	w.must(migrations.Migrate(w.ctx, db, migrations.Databases{Ledger: w.cfg.ClickHouse.Database, Finance: w.cfg.ClickHouse.FinanceDatabase}))
+	w.rows, err = clickhouse.Open(w.cfg.ClickHouse)
+	w.must(err)
+	w.t.Cleanup(func() { _ = w.rows.Close() })
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// run runs one reconciliation with its own Reconciler.
+func (w *world) run(change ...func(*Config)) (*Report, error) {
+	w.t.Helper()
+	cfg := w.cfg
+	for _, c := range change {
+		c(&cfg)
+	}
+	r, err := New(cfg, zap.NewNop(), prometheus.NewRegistry())
+	w.must(err)
+	defer func() { w.must(r.Close()) }()
+	return r.Run(w.ctx)
+}
+
+// mustRun wants a run that could tell.
+func (w *world) mustRun(change ...func(*Config)) *Report {
+	w.t.Helper()
+	report, err := w.run(change...)
+	w.must(err)
+	return report
+}
+
+func open(account, currency string) *ledgerv1.Command {
+	return &ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_OPEN, Account: account, Currency: currency}
+}
+
+func credit(account string, amount int64, currency string) *ledgerv1.Command {
+	return &ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_CREDIT, Account: account, Amount: strconv.FormatInt(amount, 10), Currency: currency}
+}
+
+func debit(account string, amount int64, currency string) *ledgerv1.Command {
+	return &ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_DEBIT, Account: account, Amount: strconv.FormatInt(amount, 10), Currency: currency}
+}
+
+var commandNumber atomic.Int64
+
+// submit plays the ledger-writer: decides the commands in Redis, shard by shard, and projects their events if the projector runs.
+// It returns the outcomes by command id.
+func (w *world) submit(commands ...*ledgerv1.Command) map[string]*ledgerv1.Outcome {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	byShard := map[int][]lua.Command{}
+	for _, c := range commands {
+		if c.GetCommandId() == "" {
+			c.CommandId = fmt.Sprintf("c%d", commandNumber.Add(1))
+		}
+		shard := topics.ShardOf(c.GetAccount(), testShards)
+		body, err := proto.Marshal(c)
+		w.must(err)
+		byShard[shard] = append(byShard[shard], lua.Command{Command: c, Fingerprint: lua.FingerprintOf(c), Body: body})
+	}
+	outcomes := map[string]*ledgerv1.Outcome{}
+	for _, shard := range slices.Sorted(maps.Keys(byShard)) {
+		for part := range slices.Chunk(byShard[shard], lua.CommandsMax) {
+			w.decide(shard, part, outcomes)
+		}
+	}
+	if w.projector {
+		w.insert(w.waiting)
+		w.waiting = nil
+	}
+	return outcomes
+}
+
+func (w *world) decide(shard int, commands []lua.Command, outcomes map[string]*ledgerv1.Outcome) {
+	w.t.Helper()
+	result := w.store.Apply(w.ctx, lua.Call{Shard: shard, Expected: w.heads[shard], Now: time.Now(), Commands: commands})[0]
+	w.must(result.Err)
+	w.heads[shard] = result.Head
+	if result.Entry != "" {
+		w.must(w.store.Trim(w.ctx, shard, []string{result.Entry}))
+	}
+	for i, d := range result.Decisions {
+		outcome := d.Outcome
+		if d.Kind == lua.Reused {
+			outcome = &ledgerv1.Outcome{CommandId: outcome.GetCommandId(), Status: ledgerv1.Status_STATUS_REJECTED, Reason: ledgerv1.Reason_REASON_COMMAND_ID_REUSED}
+		}
+		outcomes[outcome.GetCommandId()] = outcome
+		if d.Kind != lua.Decided {
+			continue
+		}
+		event, err := lua.EventOf(commands[i], d)
+		w.must(err)
+		w.waiting = append(w.waiting, event)
+	}
+}
+
+// stopProjector keeps events back; startProjector lets them out.
+func (w *world) stopProjector() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.projector = false
+}
+
+func (w *world) startProjector() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.projector = true
+	w.insert(w.waiting)
+	w.waiting = nil
+}
+
+// row is one row of ledger.events, as the projector writes it.
+func row(e *ledgerv1.Event) []any {
+	o := e.GetOutcome()
+	number := func(s string) int64 {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return 0 // no account
+		}
+		return n
+	}
+	status, why := "applied", ""
+	sequence := o.GetAfter().GetSequence()
+	if o.GetStatus() == ledgerv1.Status_STATUS_REJECTED {
+		status, why, sequence = "rejected", reason.Of(o.GetReason()).Code, 0
+	}
+	operation := map[ledgerv1.Operation]string{
+		ledgerv1.Operation_OPERATION_OPEN: "open", ledgerv1.Operation_OPERATION_DEBIT: "debit",
+		ledgerv1.Operation_OPERATION_CREDIT: "credit", ledgerv1.Operation_OPERATION_REPAIR: "repair",
+	}[e.GetCommand().GetOperation()]
+	return []any{
+		o.GetAccount(), sequence, uint16(o.GetShard()), o.GetPosition(), o.GetPosition() * 2, time.Now(), o.GetDecidedAt().AsTime(), o.GetDecidedAt().AsTime(),
+		o.GetCommandId(), operation, status, why, "@world", o.GetAfter().GetUnit(), number(o.GetDelta()), number(o.GetAfter().GetBalance()),
+		number(o.GetAfter().GetHeld()), number(o.GetAfter().GetFloor()), string(e.GetFingerprint()), string(e.GetChain()),
+	}
+}
+
+func (w *world) insert(events []*ledgerv1.Event) {
+	w.t.Helper()
+	if len(events) == 0 {
+		return
+	}
+	rows := make([][]any, len(events))
+	for i, e := range events {
+		rows[i] = row(e)
+	}
+	w.insertRows(rows...)
+}
+
+func (w *world) insertRows(rows ...[]any) {
+	w.t.Helper()
+	batch, err := w.rows.PrepareBatch(w.ctx, `INSERT INTO events (account, sequence, shard, position, log_offset, log_time, decided_at, effective_at, command_id, operation,
+		status, reason, counter_account, unit, delta, balance_after, held_after, floor_after, fingerprint, chain)`)
+	w.must(err)
+	defer func() { _ = batch.Close() }()
+	for _, r := range rows {
+		w.must(batch.Append(r...))
+	}
+	w.must(batch.Send())
+}
+
+// query reads one value.
+func (w *world) query(sql string, into ...any) {
+	w.t.Helper()
+	w.must(w.rows.QueryRow(w.ctx, sql).Scan(into...))
+}
+
+// alter changes ledger.events behind everybody's back.
+func (w *world) alter(sql string) {
+	w.t.Helper()
+	w.must(w.rows.Exec(w.ctx, sql+" SETTINGS mutations_sync = 2"))
+}
+
+// tamper rewrites an account's record behind everybody's back.
+func (w *world) tamper(account string, change func(*lua.Account)) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	shard := topics.ShardOf(account, testShards)
+	a, ok, err := w.store.Account(w.ctx, shard, account)
+	w.must(err)
+	if !ok {
+		w.t.Fatalf("account %q is not in Redis", account)
+	}
+	change(&a)
+	w.setRecord(account, fmt.Sprintf("%d %d %d %d %s %s", a.Balance, a.Held, a.Sequence, a.Floor, a.Unit, a.Status))
+}
+
+func (w *world) setRecord(account, record string) {
+	w.t.Helper()
+	w.must(w.rdb.HSet(w.ctx, lua.AccountsKey(topics.ShardOf(account, testShards)), account, record).Err())
+}
+
+func (w *world) forget(account string) {
+	w.t.Helper()
+	w.must(w.rdb.HDel(w.ctx, lua.AccountsKey(topics.ShardOf(account, testShards)), account).Err())
+}
+
+func (w *world) account(account string) lua.Account {
+	w.t.Helper()
+	a, ok, err := w.store.Account(w.ctx, topics.ShardOf(account, testShards), account)
+	w.must(err)
+	if !ok {
+		w.t.Fatalf("account %q is not in Redis", account)
+	}
+	return a
+}
+
+// serve plays the ledger-writer for what comes through ledger.commands, until the test ends: decide, project, reply.
+func (w *world) serve() {
+	ctx, cancel := context.WithCancel(w.ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { // ends with ctx
+		for ctx.Err() == nil {
+			w.kafka.PollFetches(ctx).EachRecord(func(record *kgo.Record) {
+				command := &ledgerv1.Command{}
+				if err := proto.Unmarshal(record.Value, command); err != nil {
+					w.t.Error(err)
+					return
+				}
+				outcome := w.submit(command)[command.GetCommandId()]
+				value, err := proto.Marshal(&ledgerv1.Reply{ReplyTo: command.GetReplyTo(), Outcome: outcome})
+				if err != nil {
+					w.t.Error(err)
+				}
+				reply := &kgo.Record{
+					Topic: topics.Replies, Partition: topics.PartitionOf(command.GetReplyTo(), testShards), Key: []byte(command.GetCommandId()), Value: value,
+				}
+				if err := w.kafka.ProduceSync(ctx, reply).FirstErr(); err != nil && ctx.Err() == nil {
+					w.t.Error(err)
+				}
+			})
+		}
+	})
+	w.t.Cleanup(func() { cancel(); wg.Wait() })
+}
+
+// commands counts what lies in ledger.commands.
+func (w *world) commandsSent() int {
+	w.t.Helper()
+	client, err := kafka.NewClient(w.cfg.Kafka, zap.NewNop())
+	w.must(err)
+	defer client.Close()
+	return countRecords(w, client)
+}
+
+// traffic submits commands of a kind for as long as the test lets it, and returns how to stop it.
+func (w *world) traffic(next func(i int) []*ledgerv1.Command) (stop func()) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { // ends with ctx
+		for i := 0; ctx.Err() == nil; i++ {
+			w.submit(next(i)...)
+		}
+	})
+	stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
+	w.t.Cleanup(stop)
+	return stop
+}
+
+func fakeChain(n byte) string {
+	raw, _ := hex.DecodeString(fmt.Sprintf("%040x", n))
+	return string(raw)
+}
