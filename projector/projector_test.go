@@ -31,10 +31,10 @@ func TestRowSaysWhatTheEventSays(t *testing.T) {
 	b.awaitRows(1)
 	type line struct {
 		Account, Operation, Status, Reason, Unit, Counter, Reference, Source string
-		Sequence, Position, BatchTo                                           uint64
-		Delta, Balance                                                        int64
-		Decided, Effective                                                    time.Time
-		Metadata                                                              map[string]string
+		Sequence, Position, BatchTo                                          uint64
+		Delta, Balance                                                       int64
+		Decided, Effective                                                   time.Time
+		Metadata                                                             map[string]string
 	}
 	read := func(position int) (l line) {
 		b.must(b.rows.QueryRow(b.ctx, `SELECT account, toString(operation), toString(status), reason, unit, counter_account, reference, source,

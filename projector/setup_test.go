@@ -12,6 +12,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -223,6 +224,9 @@ func (b *bench) exec(sql string) {
 func (b *bench) mark(shard int32) *mark {
 	b.t.Helper()
 	offsets, err := b.admin.FetchOffsets(b.ctx, b.cfg.Group)
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return nil
+	}
 	b.must(err)
 	committed, _ := offsets.Lookup(topics.Events, shard)
 	m, err := parseMark(committed.Metadata)
@@ -281,4 +285,27 @@ func (b *bench) timestampType(value string) {
 	for _, r := range responses {
 		b.must(r.Err)
 	}
+}
+
+// deleteRecords drops the log's records before an offset.
+func (b *bench) deleteRecords(shard int32, before int64) {
+	b.t.Helper()
+	offsets := kadm.Offsets{}
+	offsets.AddOffset(topics.Events, shard, before, -1)
+	responses, err := b.admin.DeleteRecords(b.ctx, offsets)
+	b.must(err)
+	b.must(responses.Error())
+}
+
+// recreateEvents deletes the log and creates it again, empty.
+func (b *bench) recreateEvents() {
+	b.t.Helper()
+	responses, err := b.admin.DeleteTopics(b.ctx, topics.Events)
+	b.must(err)
+	b.must(responses.Error())
+	fresh, err := kafka.NewClient(b.cfg.Kafka, b.logger)
+	b.must(err)
+	defer fresh.Close()
+	_, err = kafka.EnsureTopics(b.ctx, b.cfg.Kafka, fresh)
+	b.must(err)
 }

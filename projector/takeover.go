@@ -44,7 +44,7 @@ func (w *worker) takeOver(ctx context.Context) error {
 	w.committed, w.head = plan.mark, s.head
 	w.reached.Store(s.rows.next())
 	w.metrics.reached(w.shard, s.rows.last, s.rows.logTime)
-	w.unconfirmed, w.unacknowledged = false, plan.verdict != landed || s.mark.intended()
+	w.unacknowledged = plan.verdict != landed || s.mark.intended()
 	if w.reader, err = newReader(w.cfg, w.logger, w.shard, s.rows.next()); err != nil {
 		return err
 	}

@@ -33,8 +33,6 @@ type worker struct {
 	reader    *reader
 	committed mark     // what Kafka remembers
 	head      lua.Head // after the last row in ClickHouse
-	// unconfirmed: rows were acknowledged by ClickHouse and not yet seen in its watermark.
-	unconfirmed bool
 	// unacknowledged: Kafka remembers an intent, or fewer rows than ClickHouse has.
 	unacknowledged bool
 }
@@ -103,16 +101,13 @@ func (w *worker) advance(b *batch) {
 	}
 	w.head = b.head
 	w.reached.Store(b.offset + 1)
-	w.unconfirmed, w.unacknowledged = true, true
+	w.unacknowledged = true
 	w.metrics.reached(w.shard, b.head.Position, b.logTime)
 }
 
-// confirm looks for the rows of the last batch before anybody is told that they are there. If they are not, the table changed
-// behind our back, and the take over decides.
+// confirm looks at the watermark before a commit tells anybody that the rows are there, and before more rows go on top of them.
+// If it is not where the last batch ended, the table changed behind our back (a restore, a TRUNCATE), and the take over decides.
 func (w *worker) confirm(ctx context.Context) error {
-	if !w.unconfirmed {
-		return nil
-	}
 	var rows watermark
 	err := retry.Do(ctx, w.logger, "confirm rows", func(ctx context.Context) error {
 		var err error
@@ -125,7 +120,6 @@ func (w *worker) confirm(ctx context.Context) error {
 	if rows.last != w.head.Position || rows.rows != w.head.Position {
 		return fmt.Errorf("%w: ClickHouse has %d rows up to position %d, inserted were %d", errTakeOver, rows.rows, rows.last, w.head.Position)
 	}
-	w.unconfirmed = false
 	return nil
 }
 
@@ -136,10 +130,8 @@ func (w *worker) leave() {
 	if !settled || w.alive.Err() != nil {
 		return
 	}
-	if w.unconfirmed {
-		if rows, err := w.readWatermark(w.alive); err != nil || rows.last != w.head.Position {
-			return
-		}
+	if rows, err := w.readWatermark(w.alive); err != nil || rows.last != w.head.Position {
+		return
 	}
 	if err := w.commitOnce(w.next(new(batch))); err != nil {
 		w.logger.Info("last commit did not go through, the intent stands", zap.Error(err))
