@@ -14,8 +14,9 @@ import (
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
 
-// pollWait bounds one poll, so that an idle writer checks its shards now and then.
-const pollWait = time.Second
+// pollWait bounds one poll, so that a shard is recovered soon after it was assigned, commands or not, and an idle writer checks its
+// shards now and then.
+const pollWait = 100 * time.Millisecond
 
 // batch is what one turn works on. Each step fills in its part.
 type batch struct {

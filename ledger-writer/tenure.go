@@ -20,6 +20,10 @@ import (
 // A tenure is one membership of the group with one Kafka session. It ends when the outcome of a commit is unknown or the session is
 // fenced: the next one begins with InitProducerID, which settles whatever the last one left open (rule 8).
 
+// fetchWait is how long a broker holds back an empty answer. Shards whose offsets are known a moment later than the others' join the next
+// fetch only, so this is also what a takeover may cost them; the library's default is 5 s.
+const fetchWait = 500 * time.Millisecond
+
 // errTenureOver ends a tenure; the next one follows at once.
 var errTenureOver = errors.New("kafka session is over")
 
@@ -96,6 +100,7 @@ func (w *Writer) begin(ctx context.Context) error {
 		kgo.SessionTimeout(w.cfg.SessionTimeout),
 		kgo.HeartbeatInterval(w.cfg.SessionTimeout/10),
 		kgo.RebalanceTimeout(w.cfg.SessionTimeout),
+		kgo.FetchMaxWait(fetchWait),
 		// A shard must not change hands while its batch is between apply and commit.
 		kgo.BlockRebalanceOnPoll(),
 		// The partition is part of the contract: an event goes to its shard, whatever the key hashes to.
