@@ -56,7 +56,9 @@ func runTests(m *testing.M) int {
 
 func client(t testing.TB, protocol int, addrs ...string) redis.UniversalClient {
 	t.Helper()
-	rdb := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: addrs, MaxRetries: -1, Protocol: protocol})
+	const patience = time.Minute // the machine may be busy; no test is about timeouts
+	rdb := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: addrs, MaxRetries: -1, Protocol: protocol,
+		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience})
 	t.Cleanup(func() { _ = rdb.Close() })
 	return rdb
 }

@@ -1,0 +1,222 @@
+package lua
+
+import (
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+)
+
+// classes says of every field of a command whether it is part of the payload that a repeated id is compared with. A new field fails
+// TestEveryFieldOfACommandIsClassified until it stands here, and until FingerprintOf agrees.
+var classes = map[string]bool{
+	"command_id":        false, // what is looked up, not what is compared
+	"operation":         true,
+	"account":           true,
+	"amount":            true,
+	"currency":          true,
+	"counter_account":   true,
+	"reference":         true,
+	"description":       true,
+	"metadata":          true,
+	"effective_time":    true,
+	"deadline":          true,
+	"expected_sequence": true,
+	"requested_at":      false,
+	"source":            false,
+	"reply_to":          false,
+	"traceparent":       false,
+	"open.floor":        true,
+	"repair.generation": true,
+	"repair.run_id":     false,
+	"repair.break_id":   false,
+
+	"repair.seen.sequence": true, "repair.seen.balance": true, "repair.seen.held": true, "repair.seen.floor": true, "repair.seen.unit": true,
+	"repair.log.sequence": true, "repair.log.balance": true, "repair.log.held": true, "repair.log.floor": true, "repair.log.unit": true,
+}
+
+// leaves are the paths of all fields that hold a value.
+func leaves(message protoreflect.MessageDescriptor, prefix string) []string {
+	var paths []string
+	for i := range message.Fields().Len() {
+		field := message.Fields().Get(i)
+		path := prefix + string(field.Name())
+		if field.Kind() == protoreflect.MessageKind && !field.IsMap() && field.Message().FullName() != "google.protobuf.Timestamp" {
+			paths = append(paths, leaves(field.Message(), path+".")...)
+			continue
+		}
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+// set changes the field at the path to another value than full has.
+func set(t *testing.T, c *ledgerv1.Command, path string) {
+	t.Helper()
+	message := c.ProtoReflect()
+	names := strings.Split(path, ".")
+	for _, name := range names[:len(names)-1] {
+		message = message.Mutable(message.Descriptor().Fields().ByName(protoreflect.Name(name))).Message()
+	}
+	field := message.Descriptor().Fields().ByName(protoreflect.Name(names[len(names)-1]))
+	switch {
+	case field.IsMap():
+		message.Mutable(field).Map().Set(protoreflect.ValueOfString("another").MapKey(), protoreflect.ValueOfString("one"))
+	case field.Kind() == protoreflect.StringKind:
+		message.Set(field, protoreflect.ValueOfString("another"))
+	case field.Kind() == protoreflect.EnumKind:
+		message.Set(field, protoreflect.ValueOfEnum(4))
+	case field.Kind() == protoreflect.Uint64Kind:
+		message.Set(field, protoreflect.ValueOfUint64(987))
+	case field.Kind() == protoreflect.MessageKind:
+		message.Set(field, protoreflect.ValueOfMessage(timestamppb.New(time.Unix(987, 654)).ProtoReflect()))
+	default:
+		t.Fatalf("%s is of a kind that this test can not set: %s", path, field.Kind())
+	}
+}
+
+func full() *ledgerv1.Command {
+	sequence := uint64(7)
+	return &ledgerv1.Command{
+		CommandId: "id", Operation: ledgerv1.Operation_OPERATION_DEBIT, Account: "account", Amount: "1250", Currency: "USD", CounterAccount: "@shop",
+		Reference: "reference", Description: "description", Metadata: map[string]string{"a": "1", "b": "2", "c": ""},
+		EffectiveTime: timestamppb.New(time.Unix(1_700_000_000, 5)), Deadline: timestamppb.New(time.Unix(1_800_000_000, 6)), ExpectedSequence: &sequence,
+		RequestedAt: timestamppb.New(time.Unix(1_700_000_001, 0)), Source: "source", ReplyTo: "reply", Traceparent: "trace",
+		Open: &ledgerv1.OpenTerms{Floor: "-1"},
+		Repair: &ledgerv1.RepairTerms{
+			Seen:       &ledgerv1.AccountSnapshot{Sequence: 1, Balance: "2", Held: "3", Floor: "-4", Unit: "USD/2"},
+			Log:        &ledgerv1.AccountSnapshot{Sequence: 5, Balance: "6", Held: "7", Floor: "-8", Unit: "USD/2"},
+			Generation: "generation", RunId: "run", BreakId: "break",
+		},
+	}
+}
+
+func TestEveryFieldOfACommandIsClassified(t *testing.T) {
+	t.Parallel()
+	paths := leaves((&ledgerv1.Command{}).ProtoReflect().Descriptor(), "")
+	slices.Sort(paths)
+	if known := slices.Sorted(maps.Keys(classes)); !slices.Equal(paths, known) {
+		t.Fatalf("fields\n%v\nclassified\n%v", paths, known)
+	}
+	for _, path := range paths {
+		for _, base := range []*ledgerv1.Command{full(), {Repair: &ledgerv1.RepairTerms{}}} {
+			before := FingerprintOf(base)
+			set(t, base, path)
+			if changes := FingerprintOf(base) != before; changes != classes[path] {
+				t.Errorf("%s: part of the fingerprint is %t, expected %t", path, changes, classes[path])
+			}
+		}
+	}
+}
+
+// These values are in the logs of ledgers: one that changes makes every redelivered command look like another one.
+func TestFingerprintsNeverChange(t *testing.T) {
+	t.Parallel()
+	for _, golden := range []struct {
+		want    string
+		command *ledgerv1.Command
+	}{
+		{"2ea9ab9198d1638007400cd2c3bef1cc", &ledgerv1.Command{}},
+		{"5f0a4ab2ba687bb27a02b037d4d2e64c", &ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_DEBIT, Account: "alice", Amount: "1250", Currency: "USD"}},
+		{"73d1d9e3b6a120ebb8b02c38a64fe7ec", &ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_CREDIT, Account: "alice", Amount: most, Currency: "POINTS/0"}},
+		{"9fd406346ee434514b75d293b7066b0f", &ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_OPEN, Account: "Größe {1}", Currency: "JPY", Open: &ledgerv1.OpenTerms{Floor: "-500"}}},
+		{"238ed2bbc16077a40b1458e60711c834", &ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_REPAIR, Account: "bob", Repair: &ledgerv1.RepairTerms{Log: &ledgerv1.AccountSnapshot{Sequence: 3, Balance: "4", Held: "0", Floor: "0", Unit: "USD/2"}, Generation: "g"}}},
+		{"ded15d2f13967d00b29f7785ebf71860", full()},
+	} {
+		fingerprint := FingerprintOf(golden.command)
+		if got := hex.EncodeToString(fingerprint[:]); got != golden.want {
+			t.Errorf("%s of %v, not %s", got, golden.command, golden.want)
+		}
+	}
+}
+
+func TestTheEncodingOfAMessageIsNotPartOfItsFingerprint(t *testing.T) {
+	t.Parallel()
+	want := FingerprintOf(full())
+	wire, err := proto.Marshal(full())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var backwards []byte
+	for rest := wire; len(rest) > 0; {
+		_, _, n := protowire.ConsumeField(rest)
+		if n < 0 {
+			t.Fatal(protowire.ParseError(n))
+		}
+		backwards = append(slices.Clone(rest[:n]), backwards...)
+		rest = rest[n:]
+	}
+	unknown := protowire.AppendString(protowire.AppendTag(slices.Clone(wire), 9999, protowire.BytesType), "from a newer producer")
+	for what, text := range map[string][]byte{"as sent": wire, "fields backwards": backwards, "unknown field": unknown} {
+		c := &ledgerv1.Command{}
+		if err := proto.Unmarshal(text, c); err != nil {
+			t.Fatal(err)
+		}
+		if got := FingerprintOf(c); got != want {
+			t.Errorf("%s: %x, not %x", what, got, want)
+		}
+	}
+	many := full()
+	for i := range 32 {
+		many.Metadata[fmt.Sprint("key ", i)] = fmt.Sprint(i)
+	}
+	first := FingerprintOf(many)
+	for range 50 {
+		if got := FingerprintOf(proto.CloneOf(many)); got != first {
+			t.Fatalf("the order of the metadata changed it: %x, not %x", got, first)
+		}
+	}
+}
+
+// Commands from few, colliding words: where one field ends and the next begins has to be part of what is hashed.
+func TestDifferentPayloadsHaveDifferentFingerprints(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d", seed)
+	word := func() string {
+		return []string{"", "", "", "set", "1", "11", "\x00\x00\x00\x00\x00\x00\x00\x00", strings.Repeat("\x00", 16)}[random.IntN(8)]
+	}
+	moment := func() *timestamppb.Timestamp {
+		return []*timestamppb.Timestamp{nil, nil, {}, {Seconds: 3}, {Seconds: 8}, {Nanos: 3}}[random.IntN(6)]
+	}
+	state := func() *ledgerv1.AccountSnapshot {
+		return []*ledgerv1.AccountSnapshot{nil, {}, {Balance: word(), Held: word(), Sequence: uint64(random.IntN(2))}}[random.IntN(3)] //nolint:gosec // 0 or 1
+	}
+	payloads := map[Fingerprint]string{}
+	for range 30_000 {
+		c := &ledgerv1.Command{Account: word(), Amount: word(), Description: word(), EffectiveTime: moment(), Deadline: moment()}
+		for range random.IntN(3) {
+			if c.Metadata == nil {
+				c.Metadata = map[string]string{}
+			}
+			c.Metadata[word()] = word()
+		}
+		if random.IntN(3) == 0 {
+			n := uint64(random.IntN(4)) //nolint:gosec // small
+			c.ExpectedSequence = &n
+		}
+		if random.IntN(2) == 0 {
+			c.Repair = &ledgerv1.RepairTerms{Seen: state(), Log: state(), Generation: word()}
+		}
+		if floor := word(); floor != "" {
+			c.Open = &ledgerv1.OpenTerms{Floor: floor}
+		}
+		text, fingerprint := payload(c), FingerprintOf(c)
+		if other, ok := payloads[fingerprint]; ok && other != text {
+			t.Fatalf("%x stands for both %q and %q", fingerprint, other, text)
+		}
+		payloads[fingerprint] = text
+	}
+}
