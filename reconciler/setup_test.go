@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,6 +47,7 @@ type world struct {
 	mu        sync.Mutex // one ledger-writer: guards all below
 	heads     []lua.Head
 	waiting   []*ledgerv1.Event // decided, not yet projected
+	log       [testShards][]*ledgerv1.Event
 	projector bool              // false: events wait
 }
 
@@ -193,6 +193,7 @@ func (w *world) decide(shard int, commands []lua.Command, outcomes map[string]*l
 		event, err := lua.EventOf(commands[i], d)
 		w.must(err)
 		w.waiting = append(w.waiting, event)
+		w.log[shard] = append(w.log[shard], event)
 	}
 }
 
@@ -360,7 +361,15 @@ func (w *world) traffic(next func(i int) []*ledgerv1.Command) (stop func()) {
 	return stop
 }
 
-func fakeChain(n byte) string {
-	raw, _ := hex.DecodeString(fmt.Sprintf("%040x", n))
-	return string(raw)
+// rebuild puts a shard's keys back as the log says, as a recovery of the ledger-writer does, under a new generation.
+func (w *world) rebuild(shard int, generation string) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	build, err := w.store.BeginBuild(w.ctx, shard, generation)
+	w.must(err)
+	for part := range slices.Chunk(w.log[shard], lua.EventsMax) {
+		w.must(build.Add(w.ctx, part))
+	}
+	w.must(build.Swap(w.ctx))
 }
