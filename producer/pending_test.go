@@ -109,7 +109,7 @@ func TestForeignAndBrokenRepliesAreSkipped(t *testing.T) {
 	}
 }
 
-func TestOlderRepliesAreNotRead(t *testing.T) {
+func TestReplyToAnEarlierClientAnswersNobodyElse(t *testing.T) {
 	t.Parallel()
 	desk := answering.Open(t)
 	first := desk.Client(nil)

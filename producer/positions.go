@@ -51,7 +51,7 @@ func (c *Client) positions(ctx context.Context) ([]uint64, error) {
 		from, to := map[int32]kgo.Offset{}, map[int32]int64{}
 		complete := true
 		for shard := range positions {
-			partition := int32(shard) //nolint:gosec // below Shards, at most 1024
+			partition := int32(shard)
 			start, _ := starts.Lookup(topics.Events, partition)
 			end, ok := ends.Lookup(topics.Events, partition)
 			switch {

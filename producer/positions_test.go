@@ -37,7 +37,7 @@ func TestPositionsAreThoseOfTheLastCommittedEvents(t *testing.T) {
 	desk.Write(false, event(t, 0, 3), event(t, 1, 1))
 	check(2, 0, 1)
 	// More aborted records than the first look takes.
-	var aborted []*kgo.Record
+	aborted := make([]*kgo.Record, 0, 200)
 	for range 200 {
 		aborted = append(aborted, event(t, 2, 2))
 	}

@@ -122,7 +122,7 @@ func (c *Client) encode(cmd *ledgerv1.Command) (*kgo.Record, *ledgerv1.Command, 
 	account := sent.GetAccount()
 	record := &kgo.Record{
 		Topic:     topics.Commands,
-		Partition: int32(topics.ShardOf(account, c.cfg.Kafka.Shards)), //nolint:gosec // below Shards, at most 1024
+		Partition: int32(topics.ShardOf(account, c.cfg.Kafka.Shards)),
 		Key:       []byte(account),
 		Value:     value,
 		Headers:   cloudevents.Headers(cloudevents.Command, sent.GetCommandId()),

@@ -42,6 +42,19 @@ func read(rows importer.Rows) (good []importer.Row, bad []error) {
 	return good, bad
 }
 
+func parseOverdrafts(t *testing.T, texts ...string) []importer.Overdraft {
+	t.Helper()
+	overdrafts := make([]importer.Overdraft, 0, len(texts))
+	for _, s := range texts {
+		o, err := importer.ParseOverdraft(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		overdrafts = append(overdrafts, o)
+	}
+	return overdrafts
+}
+
 // books are balances in minor units by account, counter accounts included, in the plainest way.
 type books map[string]int64
 
@@ -68,15 +81,8 @@ func (b books) apply(t *testing.T, cmd *ledgerv1.Command) {
 func TestHouseholdGivesTheBalancesThatHledgerGives(t *testing.T) {
 	t.Parallel()
 	// The file is a household's books account by account, not day by day: in its order the salary comes after the rent.
-	var overdrafts []importer.Overdraft
 	floors := map[string]int64{"Liabilities:": -100_000_000, "Assets:US:BofA:": -15_000_000}
-	for _, s := range []string{"Liabilities:=-1000000.00", "Assets:US:BofA:=-150000.00"} {
-		overdraft, err := importer.ParseOverdraft(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		overdrafts = append(overdrafts, overdraft)
-	}
+	overdrafts := parseOverdrafts(t, "Liabilities:=-1000000.00", "Assets:US:BofA:=-150000.00")
 	rows, bad := read(importer.OpenAccounts(importer.ReadHousehold(open(t, data+"household.csv"), importer.Options{}), overdrafts))
 	if len(bad) > 0 {
 		t.Fatal(bad)
@@ -163,7 +169,6 @@ func TestTransferIsADebitAndACreditThatWaitsForIt(t *testing.T) {
 
 func TestBadLinesAreReportedAndGoodOnesGoOn(t *testing.T) {
 	t.Parallel()
-	const good = "good,2013-01-01,debit,alice,@world,1.00,USD\n"
 	line := func(id, op, account, counter, amount, currency string) string {
 		return strings.Join([]string{id, "2013-01-01", op, account, counter, amount, currency}, ",")
 	}
@@ -220,7 +225,7 @@ func TestBadLinesAreReportedAndGoodOnesGoOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rows, bad := read(importer.ReadHousehold(strings.NewReader(header+test.line+"\n"+good), importer.Options{File: "f.csv"}))
+			rows, bad := read(importer.ReadHousehold(strings.NewReader(header+test.line+"\ngood,2013-01-01,debit,alice,@world,1.00,USD\n"), importer.Options{File: "f.csv"}))
 			var line *importer.LineError
 			if len(bad) != 1 || !errors.As(bad[0], &line) {
 				t.Fatalf("rows %v, bad %v", rows, bad)
@@ -276,14 +281,7 @@ func TestFileThatIsNoneIsRefusedAsAWhole(t *testing.T) {
 
 func TestLongestPrefixGivesTheFloor(t *testing.T) {
 	t.Parallel()
-	var overdrafts []importer.Overdraft
-	for _, s := range []string{"a=-5", "a:b=-7.25", "x=0"} {
-		o, err := importer.ParseOverdraft(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		overdrafts = append(overdrafts, o)
-	}
+	overdrafts := parseOverdrafts(t, "a=-5", "a:b=-7.25", "x=0")
 	text := header
 	for _, account := range []string{"a", "a:b:c", "b", "x", "a:b:c"} {
 		text += "id,2013-01-01,credit," + account + ",,1,USD\n"

@@ -24,7 +24,7 @@ func logEndsAt(t *testing.T, desk *answering.Desk, positions ...uint64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		desk.Write(true, &kgo.Record{Topic: topics.Events, Partition: int32(shard), Value: value}) //nolint:gosec // three
+		desk.Write(true, &kgo.Record{Topic: topics.Events, Partition: int32(shard), Value: value})
 	}
 }
 
@@ -45,14 +45,14 @@ func TestResultsComeInTheOrderOfTheFile(t *testing.T) {
 			reject(outcome, ledgerv1.Reason_REASON_INSUFFICIENT_FUNDS)
 		}
 	})
-	var lines []string
+	lines := make([]string, 0, 500)
 	want := importer.Summary{}
 	for i := range 500 {
 		account := fmt.Sprintf("account-%d", i%7)
-		switch {
-		case i%50 == 3:
+		switch i % 50 {
+		case 3:
 			account, want.Rejected = "poor", want.Rejected+1
-		case i%50 == 4:
+		case 4:
 			account, want.Bad = "", want.Bad+1
 		default:
 			want.Applied++
@@ -123,7 +123,7 @@ func TestCreditOfATransferIsNotSentWhenItsDebitIsRejected(t *testing.T) {
 func TestClosingBalanceIsComparedWithTheLedgers(t *testing.T) {
 	t.Parallel()
 	desk := answering.Open(t)
-	desk.Serve([]uint64{0, 0, 0}, func(cmd *ledgerv1.Command, outcome *ledgerv1.Outcome) {
+	desk.Serve([]uint64{0, 0, 0}, func(_ *ledgerv1.Command, outcome *ledgerv1.Outcome) {
 		outcome.After = &ledgerv1.AccountState{Balance: "100", Unit: "EUR/2"}
 	})
 	rows := importer.ReadStatements(strings.NewReader(statementsHeader+"1,a,EUR,0,1,1\n2,b,EUR,0,2,1\n"),

@@ -130,7 +130,7 @@ func (d *Desk) Serve(after []uint64, decide func(*ledgerv1.Command, *ledgerv1.Ou
 			}
 			positions[record.Partition]++
 			outcome := Applied(cmd)
-			outcome.Shard, outcome.Position = uint32(record.Partition), positions[record.Partition] //nolint:gosec // below Shards
+			outcome.Shard, outcome.Position = uint32(record.Partition), positions[record.Partition]
 			decide(cmd, outcome)
 			if err := d.transact(ctx, kgo.TryCommit, replyRecord(&ledgerv1.Reply{ReplyTo: cmd.GetReplyTo(), Outcome: outcome})); err != nil && ctx.Err() == nil {
 				d.t.Error(err)
@@ -155,7 +155,7 @@ func (d *Desk) ReplyAndAbort(replies ...*ledgerv1.Reply) { d.write(kgo.TryAbort,
 
 func (d *Desk) write(end kgo.TransactionEndTry, replies []*ledgerv1.Reply) {
 	d.t.Helper()
-	var records []*kgo.Record
+	records := make([]*kgo.Record, 0, len(replies))
 	for _, reply := range replies {
 		records = append(records, replyRecord(reply))
 	}
