@@ -24,18 +24,22 @@ func (p *Projector) measureLag(ctx context.Context, group *kgo.Client) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			p.setLag(ctx, admin)
 		}
-		// The high watermark, not the last stable offset: what an open transaction holds back is behind, too.
-		ends, err := admin.ListEndOffsets(ctx, topics.Events)
-		if err != nil {
-			continue // the gauge keeps its last value; the workers' own retries tell that Kafka is away
+	}
+}
+
+func (p *Projector) setLag(ctx context.Context, admin *kadm.Client) {
+	// The high watermark, not the last stable offset: what an open transaction holds back is behind, too.
+	ends, err := admin.ListEndOffsets(ctx, topics.Events)
+	if err != nil {
+		return // the gauge keeps its last value; the workers' own retries tell that Kafka is away
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for shard, a := range p.assignments {
+		if end, ok := ends.Lookup(topics.Events, shard); ok && end.Err == nil {
+			p.metrics.behind(shard, end.Offset-a.worker.reached.Load())
 		}
-		p.mu.Lock()
-		for shard, a := range p.assignments {
-			if end, ok := ends.Lookup(topics.Events, shard); ok && end.Err == nil {
-				p.metrics.behind(shard, end.Offset-a.worker.reached.Load())
-			}
-		}
-		p.mu.Unlock()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -18,8 +19,7 @@ var sharedClickHouse = sync.OnceValues(func() (*sandbox.ClickHouse, error) {
 	return sandbox.StartClickHouse(context.Background(), sandbox.ClickHouseOptions{})
 })
 
-var sharedUsed sync.Once
-var sharedStarted bool
+var sharedStarted atomic.Bool // read by TestMain when all tests have ended
 
 func sharedClickHouseAddrs() ([]string, error) {
 	if addrs := os.Getenv("CLICKHOUSE_ADDRS"); addrs != "" {
@@ -29,13 +29,13 @@ func sharedClickHouseAddrs() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	sharedUsed.Do(func() { sharedStarted = true })
+	sharedStarted.Store(true)
 	return []string{engine.Addr()}, nil
 }
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if sharedStarted {
+	if sharedStarted.Load() {
 		engine, _ := sharedClickHouse()
 		if err := engine.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, "stop ClickHouse:", err)

@@ -1,9 +1,11 @@
 package projector
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -103,5 +105,70 @@ func TestMonthChangeCutsTheBatch(t *testing.T) {
 	b.must(b.rows.QueryRow(b.ctx, "SELECT groupArray(DISTINCT batch_to) FROM (SELECT batch_to FROM events ORDER BY position)").Scan(&ends))
 	if len(ends) != 2 || ends[0] != 3 || ends[1] != 6 {
 		t.Fatalf("batches end at %v, want [3 6]: the month ends after position 3", ends)
+	}
+}
+
+func TestOperationThatThisLedgerDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.book(2, 0)
+	event := b.ledger.event(0)
+	event.Command.Operation = 99 // the chain does not cover the command
+	b.produce(kgo.TryCommit, recordOf(t, 0, event))
+	b.book(2, 0)
+	r := b.start()
+	var enum string
+	b.must(b.rows.QueryRow(b.ctx, "SELECT type FROM system.columns WHERE database = currentDatabase() AND table = 'events' AND name = 'operation'").Scan(&enum))
+	if !strings.Contains(enum, "= 0") {
+		b.awaitHalt(r, 0, haltClickHouse) // the table cannot say it: nothing is skipped, nothing is made up
+		return
+	}
+	b.awaitRows(0)
+	b.checkRows(0)
+}
+
+func TestMetricsTellHowFarAShardIs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.book(10, 0)
+	r := b.start()
+	b.awaitMark(0)
+	b.must(b.client.BeginTransaction())
+	b.must(b.client.ProduceSync(b.ctx, b.ledger.records(t, 4, 0)...).FirstErr()) // hangs open
+	r.setLag(b.ctx, b.admin)
+	if got := testutil.ToFloat64(r.metrics.lag.WithLabelValues("0")); got != 5 { // the marker of the first, and 4
+		t.Errorf("lag %v", got)
+	}
+	if got := testutil.ToFloat64(r.metrics.positions.WithLabelValues("0")); got != 10 {
+		t.Errorf("position %v", got)
+	}
+	if got := testutil.ToFloat64(r.metrics.rows.WithLabelValues("0")); got != 10 {
+		t.Errorf("rows %v", got)
+	}
+	if got := testutil.ToFloat64(r.metrics.through.WithLabelValues("0")); got < float64(time.Now().Add(-time.Hour).Unix()) {
+		t.Errorf("complete through %v", got)
+	}
+	b.must(b.client.EndTransaction(b.ctx, kgo.TryCommit))
+	b.awaitRows(0)
+}
+
+func TestWatermarkIsReadFromTheProjection(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.book(10, 0, 1)
+	b.start()
+	b.awaitRows(0, 1)
+	plan, err := b.rows.Query(b.ctx, "EXPLAIN projections = 1 "+watermarkSQL, uint16(0))
+	b.must(err)
+	defer plan.Close()
+	var text strings.Builder
+	for plan.Next() {
+		var line string
+		b.must(plan.Scan(&line))
+		text.WriteString(line + "\n")
+	}
+	b.must(plan.Err())
+	if !strings.Contains(text.String(), "watermark") {
+		t.Fatalf("the projection is not used:\n%s", text.String())
 	}
 }

@@ -28,18 +28,17 @@ import (
 
 // bench is what one test has: a Kafka of its own with topics, a database of its own, and a ledger that writes events.
 type bench struct {
-	t       testing.TB
-	ctx     context.Context
-	cfg     Config
-	kafka   *sandbox.Kafka
-	client  *kgo.Client // transactional producer and admin
-	admin   *kadm.Client
-	rows    driver.Conn
-	ledger  *ledger
-	logs    *observer.ObservedLogs
-	logger  *zap.Logger
-	engine  *sandbox.ClickHouse // only with ownClickHouse
-	started []*running
+	t      testing.TB
+	ctx    context.Context
+	cfg    Config
+	kafka  *sandbox.Kafka
+	client *kgo.Client // transactional producer and admin
+	admin  *kadm.Client
+	rows   driver.Conn
+	ledger *ledger
+	logs   *observer.ObservedLogs
+	logger *zap.Logger
+	engine *sandbox.ClickHouse // only with ownClickHouse
 }
 
 const testShards = 3
