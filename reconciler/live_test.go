@@ -13,7 +13,7 @@ import (
 // mixedTraffic opens accounts and moves money on old and new ones, with rejections among it.
 func mixedTraffic(i int) []*ledgerv1.Command {
 	fresh := fmt.Sprintf("new%d", i)
-	commands := []*ledgerv1.Command{open(fresh, "USD"), credit(fresh, 500, "USD")}
+	commands := append(make([]*ledgerv1.Command, 0, 82), open(fresh, "USD"), credit(fresh, 500, "USD"))
 	for range 40 {
 		account := fmt.Sprintf("a%d", rand.IntN(20))
 		commands = append(commands, credit(account, 1+rand.Int64N(100), "USD"), debit(account, 1+rand.Int64N(100), "USD"))
@@ -25,7 +25,7 @@ func TestTrafficDuringTheRunIsNoBreak(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.smallLedger()
-	var many []*ledgerv1.Command // more than a page, so that pages are read at different positions
+	many := make([]*ledgerv1.Command, 0, 3000) // more than a page, so that pages are read at different positions
 	for i := range 3000 {
 		many = append(many, open(fmt.Sprintf("old%d", i), "USD"))
 	}
@@ -92,7 +92,7 @@ func TestHotAccountIsRepairedOnceWhileTrafficGoesOn(t *testing.T) {
 	w.smallLedger()
 	w.serve()
 	hot := func(int) []*ledgerv1.Command {
-		var commands []*ledgerv1.Command
+		commands := make([]*ledgerv1.Command, 0, 100)
 		for range 50 {
 			commands = append(commands, credit("a3", 1+rand.Int64N(100), "USD"), debit("a3", 1+rand.Int64N(50), "USD"))
 		}

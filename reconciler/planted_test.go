@@ -25,7 +25,7 @@ func countRecords(w *world, client *kgo.Client) int {
 // smallLedger opens accounts in all shards and moves money: "a0" to "a19", three applied events each and a rejection.
 func (w *world) smallLedger() {
 	w.t.Helper()
-	var commands []*ledgerv1.Command
+	commands := make([]*ledgerv1.Command, 0, 80)
 	for i := range 20 {
 		account := fmt.Sprintf("a%d", i)
 		commands = append(commands, open(account, "USD"), credit(account, 10_000+int64(i), "USD"), debit(account, 1000, "USD"), debit(account, 1_000_000, "USD"))
@@ -44,59 +44,62 @@ func shardMate(account string) string {
 	return ""
 }
 
+// plantedFaults are one fault each, in the ledger of smallLedger.
+var plantedFaults = []struct {
+	name    string
+	plant   func(*world)
+	class   Class
+	account string
+	action  Action
+	healed  bool // by the repair, so that the next run is clean
+}{
+	{"balance changed in Redis", func(w *world) { w.tamper("a3", func(a *lua.Account) { a.Balance += 500 }) }, BalanceDiffers, "a3", Repair, true},
+	{"hold invented in Redis", func(w *world) { w.tamper("a3", func(a *lua.Account) { a.Held = 7 }) }, BalanceDiffers, "a3", Repair, true},
+	{"floor lowered in Redis", func(w *world) { w.tamper("a3", func(a *lua.Account) { a.Floor = -100_000 }) }, TermsDiffer, "a3", Repair, true},
+	{"unit changed in Redis", func(w *world) { w.tamper("a3", func(a *lua.Account) { a.Unit = "EUR/2" }) }, TermsDiffer, "a3", Repair, true},
+	{"account deleted in Redis", func(w *world) { w.forget("a4") }, AccountMissingInRedis, "a4", Repair, true},
+	{"account set back in Redis", func(w *world) {
+		w.tamper("a5", func(a *lua.Account) { a.Sequence, a.Balance = 2, 10_005 })
+	}, RedisBehind, "a5", Repair, true},
+	{"account ahead in Redis", func(w *world) {
+		w.tamper("a6", func(a *lua.Account) { a.Sequence, a.Balance = 5, 1 })
+	}, RedisAhead, "a6", Repair, true},
+	{"account invented in Redis", func(w *world) { w.setRecord("ghost", "5 0 1 0 USD/2 active") }, AccountUnknownToLog, "ghost", Stop, false},
+	{"account in a foreign shard", func(w *world) {
+		shard := (topics.ShardOf("a1", testShards) + 1) % testShards
+		w.must(w.rdb.HSet(w.ctx, lua.AccountsKey(shard), "a1", "5 0 1 0 USD/2 active").Err())
+	}, AccountUnknownToLog, "a1", Stop, false},
+	{"record garbled in Redis", func(w *world) { w.setRecord("a7", "12,5 0 3 0 USD/2 active") }, AccountUnreadable, "a7", Stop, false},
+	{"status nobody knows", func(w *world) { w.tamper("a7", func(a *lua.Account) { a.Status = "blessed" }) }, AccountUnreadable, "a7", Stop, false},
+	{"event lost, in the middle of an account", func(w *world) { w.alter("ALTER TABLE events DELETE WHERE account = 'a8' AND sequence = 2") }, LogGap, "", Stop, false},
+	{"event lost, the last of an account", func(w *world) { w.alter("ALTER TABLE events DELETE WHERE account = 'a8' AND sequence = 3") }, LogGap, "", Stop, false},
+	{"event lost, a rejection", func(w *world) { w.alter("ALTER TABLE events DELETE WHERE account = 'a8' AND status = 'rejected'") }, LogGap, "", Stop, false},
+	{"all events of an account lost", func(w *world) {
+		w.alter("ALTER TABLE events DELETE WHERE account = 'a8'")
+	}, LogGap, "", Stop, false},
+	{"event there twice", func(w *world) {
+		w.must(w.rows.Exec(w.ctx, "INSERT INTO events SELECT * FROM events WHERE account = 'a9' AND sequence = 2"))
+	}, LogDuplicate, "", Stop, false},
+	{"two events at one position", func(w *world) {
+		w.must(w.rows.Exec(w.ctx, "INSERT INTO events SELECT * REPLACE (delta + 1 AS delta) FROM (SELECT * FROM events WHERE account = 'a9' AND sequence = 2)"))
+	}, LogDuplicate, "", Stop, false},
+	{"events of two accounts at one position", func(w *world) {
+		w.must(w.rows.Exec(w.ctx, fmt.Sprintf("INSERT INTO events SELECT * REPLACE ('%s' AS account, 4 AS sequence) FROM (SELECT * FROM events WHERE account = 'a9' AND sequence = 2)", shardMate("a9"))))
+	}, LogDuplicate, "", Stop, false},
+	{"one sequence at two positions", func(w *world) {
+		// The ledger-writer met a record that was set back and used sequence 3 again.
+		w.tamper("a10", func(a *lua.Account) { a.Sequence = 2 })
+		w.submit(credit("a10", 1, "USD"))
+	}, LogDuplicate, "a10", Stop, false},
+	{"sequence jumped", func(w *world) {
+		w.tamper("a10", func(a *lua.Account) { a.Sequence = 10 })
+		w.submit(credit("a10", 1, "USD"))
+	}, LogGap, "a10", Stop, false},
+}
+
 func TestEachPlantedFaultIsFoundOnceAndNothingElse(t *testing.T) {
 	t.Parallel()
-	for _, fault := range []struct {
-		name    string
-		plant   func(*world)
-		class   Class
-		account string
-		action  Action
-		healed  bool // by the repair, so that the next run is clean
-	}{
-		{"balance changed in Redis", func(w *world) { w.tamper("a3", func(a *lua.Account) { a.Balance += 500 }) }, BalanceDiffers, "a3", Repair, true},
-		{"hold invented in Redis", func(w *world) { w.tamper("a3", func(a *lua.Account) { a.Held = 7 }) }, BalanceDiffers, "a3", Repair, true},
-		{"floor lowered in Redis", func(w *world) { w.tamper("a3", func(a *lua.Account) { a.Floor = -100_000 }) }, TermsDiffer, "a3", Repair, true},
-		{"unit changed in Redis", func(w *world) { w.tamper("a3", func(a *lua.Account) { a.Unit = "EUR/2" }) }, TermsDiffer, "a3", Repair, true},
-		{"account deleted in Redis", func(w *world) { w.forget("a4") }, AccountMissingInRedis, "a4", Repair, true},
-		{"account set back in Redis", func(w *world) {
-			w.tamper("a5", func(a *lua.Account) { a.Sequence, a.Balance = 2, 10_005 })
-		}, RedisBehind, "a5", Repair, true},
-		{"account ahead in Redis", func(w *world) {
-			w.tamper("a6", func(a *lua.Account) { a.Sequence, a.Balance = 5, 1 })
-		}, RedisAhead, "a6", Repair, true},
-		{"account invented in Redis", func(w *world) { w.setRecord("ghost", "5 0 1 0 USD/2 active") }, AccountUnknownToLog, "ghost", Stop, false},
-		{"account in a foreign shard", func(w *world) {
-			shard := (topics.ShardOf("a1", testShards) + 1) % testShards
-			w.must(w.rdb.HSet(w.ctx, lua.AccountsKey(shard), "a1", "5 0 1 0 USD/2 active").Err())
-		}, AccountUnknownToLog, "a1", Stop, false},
-		{"record garbled in Redis", func(w *world) { w.setRecord("a7", "12,5 0 3 0 USD/2 active") }, AccountUnreadable, "a7", Stop, false},
-		{"status nobody knows", func(w *world) { w.tamper("a7", func(a *lua.Account) { a.Status = "blessed" }) }, AccountUnreadable, "a7", Stop, false},
-		{"event lost, in the middle of an account", func(w *world) { w.alter("ALTER TABLE events DELETE WHERE account = 'a8' AND sequence = 2") }, LogGap, "", Stop, false},
-		{"event lost, the last of an account", func(w *world) { w.alter("ALTER TABLE events DELETE WHERE account = 'a8' AND sequence = 3") }, LogGap, "", Stop, false},
-		{"event lost, a rejection", func(w *world) { w.alter("ALTER TABLE events DELETE WHERE account = 'a8' AND status = 'rejected'") }, LogGap, "", Stop, false},
-		{"all events of an account lost", func(w *world) {
-			w.alter("ALTER TABLE events DELETE WHERE account = 'a8'")
-		}, LogGap, "", Stop, false},
-		{"event there twice", func(w *world) {
-			w.must(w.rows.Exec(w.ctx, "INSERT INTO events SELECT * FROM events WHERE account = 'a9' AND sequence = 2"))
-		}, LogDuplicate, "", Stop, false},
-		{"two events at one position", func(w *world) {
-			w.must(w.rows.Exec(w.ctx, "INSERT INTO events SELECT * REPLACE (delta + 1 AS delta) FROM (SELECT * FROM events WHERE account = 'a9' AND sequence = 2)"))
-		}, LogDuplicate, "", Stop, false},
-		{"events of two accounts at one position", func(w *world) {
-			w.must(w.rows.Exec(w.ctx, fmt.Sprintf("INSERT INTO events SELECT * REPLACE ('%s' AS account, 4 AS sequence) FROM (SELECT * FROM events WHERE account = 'a9' AND sequence = 2)", shardMate("a9"))))
-		}, LogDuplicate, "", Stop, false},
-		{"one sequence at two positions", func(w *world) {
-			// The ledger-writer met a record that was set back and used sequence 3 again.
-			w.tamper("a10", func(a *lua.Account) { a.Sequence = 2 })
-			w.submit(credit("a10", 1, "USD"))
-		}, LogDuplicate, "a10", Stop, false},
-		{"sequence jumped", func(w *world) {
-			w.tamper("a10", func(a *lua.Account) { a.Sequence = 10 })
-			w.submit(credit("a10", 1, "USD"))
-		}, LogGap, "a10", Stop, false},
-	} {
+	for _, fault := range plantedFaults {
 		t.Run(fault.name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t)

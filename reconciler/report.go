@@ -159,7 +159,7 @@ func (r *Report) breaksTable() string {
 
 func (r *Report) totalsTable() string {
 	t := plainTable()
-	t.AppendHeader(table.Row{"sum of balances", "Redis", "log", "difference"})
+	t.AppendHeader(table.Row{"sum of balances, as read", "Redis", "log", "difference"})
 	for _, total := range r.Totals {
 		t.AppendRow(table.Row{total.Unit, major(total.Redis, total.Unit), major(total.Log, total.Unit),
 			major(new(big.Int).Sub(total.Redis, total.Log), total.Unit)})
@@ -232,7 +232,7 @@ func major(v *big.Int, unitText string) string {
 }
 
 func sortedTotals(sums map[string]*Total) []Total {
-	var totals []Total
+	totals := make([]Total, 0, len(sums))
 	for _, unit := range slices.Sorted(maps.Keys(sums)) {
 		totals = append(totals, *sums[unit])
 	}

@@ -48,7 +48,7 @@ type world struct {
 	heads     []lua.Head
 	waiting   []*ledgerv1.Event // decided, not yet projected
 	log       [testShards][]*ledgerv1.Event
-	projector bool              // false: events wait
+	projector bool // false: events wait
 }
 
 func setup(t testing.TB) *world {

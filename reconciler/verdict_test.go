@@ -140,7 +140,7 @@ func TestRepairWithoutOutcomeIsReportedAsUnknown(t *testing.T) {
 func TestSumsBeyond64BitsAreExact(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	var commands []*ledgerv1.Command
+	commands := make([]*ledgerv1.Command, 0, 40)
 	for i := range 20 {
 		account := fmt.Sprintf("rich%d", i)
 		commands = append(commands, open(account, "USD"), credit(account, 999_999_999_999_999_999, "USD"))
