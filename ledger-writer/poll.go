@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
 
+	"github.com/hotledger/hotledger/chassis/redis"
 	"github.com/hotledger/hotledger/lua"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
@@ -82,10 +83,15 @@ func (w *Writer) checkIdle(ctx context.Context) error {
 			continue
 		}
 		state, err := w.store.Inspect(ctx, s.number)
+		s.checkedAt = time.Now()
+		if redis.IsTransient(err) {
+			// Nothing is in doubt yet: the next command or the next check will tell.
+			w.logger.Warn("idle check put off", zap.Int("shard", s.number), zap.Error(err))
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		s.checkedAt = time.Now()
 		if state.Condition != lua.Whole || state.Head != s.head {
 			w.logger.Warn("redis moved while idle", zap.Int("shard", s.number), zap.Stringer("believed", s.head), zap.Stringer("found", state.Head))
 			s.inDoubt = true

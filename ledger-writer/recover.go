@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -131,7 +132,7 @@ func (w *Writer) recoverShard(ctx context.Context, s *shard, offset kgo.EpochOff
 	if err != nil {
 		return err
 	}
-	s.head, s.corrupt = last, false
+	s.head, s.corrupt, s.checkedAt = last, false, time.Now()
 	if found.what == foundAhead {
 		s.head = state.Head
 	}
