@@ -45,7 +45,7 @@ func (w *worker) cut(ctx context.Context) (*batch, error) {
 
 // cutRange reads exactly the batch that was intended. It was in the log when it was intended, so it will come.
 func (w *worker) cutRange(ctx context.Context, m mark) (*batch, error) {
-	b, err := w.read(ctx, bounds{rows: int(m.To - m.From + 1), bytes: math.MaxInt}) //nolint:gosec // at most batchRowsMax
+	b, err := w.read(ctx, bounds{rows: int(m.To - m.From + 1), bytes: math.MaxInt})
 	if err == nil && b.head.Position != m.To {
 		_, err = w.read(ctx, bounds{rows: 1, bytes: math.MaxInt}) // what ended it short
 	}

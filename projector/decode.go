@@ -68,12 +68,12 @@ func rowOf(record *kgo.Record, event *ledgerv1.Event) (row, error) {
 	r := row{
 		account: o.GetAccount(), commandID: o.GetCommandId(), counterAccount: c.GetCounterAccount(),
 		reference: c.GetReference(), description: c.GetDescription(), source: c.GetSource(), metadata: c.GetMetadata(),
-		position: o.GetPosition(), logOffset: uint64(record.Offset), logTime: record.Timestamp, //nolint:gosec // offsets are not negative
-		decidedAt: o.GetDecidedAt().AsTime(), operation: operationUnknown, status: int8(o.GetStatus()), //nolint:gosec // checked by decode
+		position: o.GetPosition(), logOffset: uint64(record.Offset), logTime: record.Timestamp,
+		decidedAt: o.GetDecidedAt().AsTime(), operation: operationUnknown, status: int8(o.GetStatus()),
 		fingerprint: event.GetFingerprint(), chain: event.GetChain(),
 	}
 	if op := c.GetOperation(); int32(op) > operationUnknown && int32(op) <= operationMax {
-		r.operation = int8(op) //nolint:gosec // bounded by the line above
+		r.operation = int8(op)
 	}
 	if o.GetStatus() == ledgerv1.Status_STATUS_REJECTED {
 		r.reason = reason.Of(o.GetReason()).Code

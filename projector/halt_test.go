@@ -53,10 +53,10 @@ func TestBadLogHaltsItsShardAlone(t *testing.T) {
 			e.Chain[0] ^= 1
 			return recordOf(t, 1, e)
 		}},
-		"garbage": {haltUndecodable, func(t *testing.T, l *ledger) *kgo.Record {
+		"garbage": {haltUndecodable, func(*testing.T, *ledger) *kgo.Record {
 			return &kgo.Record{Topic: topics.Events, Partition: 1, Key: []byte("x"), Value: []byte("garbage")}
 		}},
-		"tombstone": {haltUndecodable, func(t *testing.T, l *ledger) *kgo.Record {
+		"tombstone": {haltUndecodable, func(*testing.T, *ledger) *kgo.Record {
 			return &kgo.Record{Topic: topics.Events, Partition: 1, Key: []byte(accountOf(1))}
 		}},
 		"other shard": {haltUndecodable, func(t *testing.T, l *ledger) *kgo.Record {

@@ -78,7 +78,7 @@ func (l *ledger) event(shard int32) *ledgerv1.Event {
 // records are the next n events of each shard, as they go to Kafka.
 func (l *ledger) records(t testing.TB, n int, shards ...int32) []*kgo.Record {
 	t.Helper()
-	var all []*kgo.Record
+	all := make([]*kgo.Record, 0, n*len(shards))
 	for range n {
 		for _, shard := range shards {
 			all = append(all, recordOf(t, shard, l.event(shard)))

@@ -55,12 +55,13 @@ func New(cfg Config, logger *zap.Logger, reg *prometheus.Registry) (*Projector, 
 	return p, nil
 }
 
-// Health is live while Run turns, and ready while ClickHouse answers and no shard is halted.
+// Health is ready while ClickHouse answers and no shard is halted. It is always live: whatever a worker waits for, a restart
+// would not bring it sooner.
 func (p *Projector) Health() *metrics.Health { return p.health }
 
 // Run projects until ctx ends, then finishes the inserts in flight, commits and leaves the group. It waits for engines that are
 // not there yet. It returns nil after a clean drain; the HaltError of every halted shard, joined; or what made a start
-// impossible (a topic that contradicts the ledger, a migration that ClickHouse refuses).
+// impossible (a topic that contradicts the ledger).
 //
 // A halted shard does not end Run: the others go on, while the log, the metric and the readiness tell.
 func (p *Projector) Run(ctx context.Context) error {
@@ -133,7 +134,7 @@ func (p *Projector) watch(ctx context.Context, group *kgo.Client) {
 // drain ends all workers; each finishes what it began.
 func (p *Projector) drain(cause error) {
 	p.mu.Lock()
-	var shards []int32
+	shards := make([]int32, 0, len(p.assignments))
 	for shard := range p.assignments {
 		shards = append(shards, shard)
 	}
@@ -177,7 +178,7 @@ func (p *Projector) haltedError() error {
 		shards = append(shards, shard)
 	}
 	slices.Sort(shards)
-	var all []error
+	all := make([]error, 0, len(shards))
 	for _, shard := range shards {
 		all = append(all, p.halted[shard])
 	}

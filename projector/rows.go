@@ -25,7 +25,7 @@ type rows struct {
 func (r *rows) append(shard int32, e row) {
 	r.account = append(r.account, e.account)
 	r.sequence = append(r.sequence, e.sequence)
-	r.shard = append(r.shard, uint16(shard)) //nolint:gosec // a shard has 16 bits
+	r.shard = append(r.shard, uint16(shard))
 	r.position = append(r.position, e.position)
 	r.logOffset = append(r.logOffset, e.logOffset)
 	r.logTime = append(r.logTime, e.logTime)
@@ -77,8 +77,9 @@ func (r *rows) columns() []tableColumn {
 
 // insertSQL names the columns in the order of columns.
 var insertSQL = func() string {
-	var names []string
-	for _, c := range new(rows).columns() {
+	columns := new(rows).columns()
+	names := make([]string, 0, len(columns))
+	for _, c := range columns {
 		names = append(names, c.name)
 	}
 	return "INSERT INTO events (" + strings.Join(names, ", ") + ")"

@@ -29,7 +29,7 @@ const readTimeout = 30 * time.Second
 func (w *worker) readWatermark(ctx context.Context) (watermark, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	rows, err := w.clickhouse.Query(ctx, watermarkSQL, uint16(w.shard)) //nolint:gosec // a shard has 16 bits
+	rows, err := w.clickhouse.Query(ctx, watermarkSQL, uint16(w.shard))
 	if err != nil {
 		return watermark{}, fmt.Errorf("read watermark: %w", err)
 	}
@@ -51,7 +51,7 @@ func (m watermark) next() int64 {
 	if m.rows == 0 {
 		return 0
 	}
-	return int64(m.offset) + 1 //nolint:gosec // it was an int64 when it was written
+	return int64(m.offset) + 1
 }
 
 // whole says that the rows are the positions 1 to last, each once, as far as count, ends and sum can tell.
@@ -74,7 +74,7 @@ func (w *worker) readHead(ctx context.Context, mark watermark) (lua.Head, error)
 	defer cancel()
 	head := lua.Head{Position: mark.last}
 	err := w.clickhouse.QueryRow(ctx, `SELECT lower(hex(chain)) FROM events WHERE shard = ? AND position = ? LIMIT 1`,
-		uint16(w.shard), mark.last).Scan(&head.Chain) //nolint:gosec // a shard has 16 bits
+		uint16(w.shard), mark.last).Scan(&head.Chain)
 	if err != nil {
 		return lua.Head{}, fmt.Errorf("read chain at position %d: %w", mark.last, err)
 	}

@@ -40,7 +40,10 @@ type worker struct {
 // run projects until ctx ends or the shard halts. It begins again with the take over whenever what it believed was wrong.
 func (w *worker) run(ctx context.Context) error {
 	err := retry.Do(ctx, w.logger, "project shard", func(ctx context.Context) error {
-		defer func() { w.reader.close() }()
+		defer func() {
+			w.reader.close()
+			w.reader = nil
+		}()
 		err := w.loop(ctx)
 		if errors.Is(err, errTakeOver) {
 			return err
@@ -53,7 +56,7 @@ func (w *worker) run(ctx context.Context) error {
 		return err
 	case ctx.Err() != nil:
 		w.leave()
-		return nil
+		return nil //nolint:nilerr // the error is that ctx ended, which was asked for
 	case errors.Is(err, errNotOwned): // the callback that says so is about to end ctx
 		return nil
 	default:
