@@ -14,6 +14,7 @@ import (
 
 	"github.com/hotledger/hotledger/lua"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+	"github.com/hotledger/hotledger/schemas/limits"
 	"github.com/hotledger/hotledger/schemas/topics"
 )
 
@@ -147,6 +148,32 @@ func TestNothingThatPassesDecodeStopsTheScript(t *testing.T) {
 			rt.Fatalf("the log cannot be folded: %v", err)
 		}
 	})
+}
+
+// A repair writes what it says. The highest sequence that passes must leave a record that the script and a rebuild can read again.
+func TestARepairToTheLastSequenceLeavesTheShardReadable(t *testing.T) {
+	t.Parallel()
+	l := setup(t)
+	l.run(t)
+	shard := topics.ShardOf("a", shards)
+	l.send(t, open("other"), open("a"))
+	l.audit(t)
+	head, err := l.store.Head(t.Context(), shard)
+	must(t, err)
+	repair := &ledgerv1.Command{CommandId: "repair", Account: "a", Operation: ledgerv1.Operation_OPERATION_REPAIR, Repair: &ledgerv1.RepairTerms{
+		Seen:       &ledgerv1.AccountSnapshot{Sequence: 1, Balance: "0", Held: "0", Floor: "0", Unit: "EUR/2"},
+		Log:        &ledgerv1.AccountSnapshot{Sequence: limits.SequenceMax, Balance: "0", Held: "0", Floor: "0", Unit: "EUR/2"},
+		Generation: head.Generation, RunId: "run", BreakId: "break",
+	}}
+	l.send(t, repair, credit("c1", "a", "5"))
+	l.decided(t, 4)
+	must(t, l.rdb.FlushAll(t.Context()).Err())
+	l.send(t, credit("c2", "a", "5"))
+	l.decided(t, 5)
+	l.quiet(t)
+	if a, found, err := l.store.Account(t.Context(), shard, "a"); err != nil || !found || a.Balance != 10 || a.Sequence != limits.SequenceMax+3 {
+		t.Errorf("account %+v, %t, %v", a, found, err)
+	}
 }
 
 func TestGarbageNeverStallsTheShard(t *testing.T) {
