@@ -2,11 +2,16 @@ package lua
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/hotledger/hotledger/schemas/limits"
 	"github.com/hotledger/hotledger/schemas/money"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
@@ -108,13 +113,26 @@ func (c Call) check() error {
 	return nil
 }
 
-func (c Call) args() []any {
-	args := make([]any, 0, 3+8*len(c.Commands))
-	args = append(args, c.Expected.Position, c.Expected.Chain, c.Now.UnixMilli())
+// bodies are the commands as they were received, each with its length before it.
+func (c Call) bodies() []byte {
+	size := 0
 	for _, command := range c.Commands {
+		size += len(command.Body) + binary.MaxVarintLen32
+	}
+	bodies := make([]byte, 0, size)
+	for _, command := range c.Commands {
+		bodies = protowire.AppendBytes(bodies, command.Body)
+	}
+	return bodies
+}
+
+func (c Call) args() []any {
+	args := make([]any, 0, 4+7*len(c.Commands))
+	args = append(args, c.Expected.Position, c.Expected.Chain, c.Now.UnixMilli(), c.bodies())
+	for i := range c.Commands {
+		command := &c.Commands[i]
 		operation, terms, unit := command.terms()
-		args = append(args, command.GetCommandId(), command.GetAccount(), operation, terms, unit,
-			command.Fingerprint[:], command.conditions(), command.Body)
+		args = append(args, command.GetCommandId(), command.GetAccount(), operation, terms, unit, command.Fingerprint[:], command.conditions())
 	}
 	return args
 }
@@ -139,7 +157,7 @@ func (c Command) terms() (operation, terms, unit string) {
 		return "credit", c.GetAmount(), unit
 	case ledgerv1.Operation_OPERATION_REPAIR:
 		r := c.GetRepair()
-		if r.GetLog().GetSequence() > sequenceMax {
+		if r.GetLog().GetSequence() > limits.SequenceMax {
 			return "refuse", reasonWord(ledgerv1.Reason_REASON_INVALID_REPAIR), ""
 		}
 		return "repair", snapshotRecord(r.GetLog()) + "|" + snapshotRecord(r.GetSeen()) + "|" + r.GetGeneration(), r.GetLog().GetUnit()
@@ -168,48 +186,81 @@ func (c Command) conditions() string {
 
 func (c Call) result(reply []any) Result {
 	head, answers, err := answer(reply)
+	if err == nil && len(answers) != 2 {
+		err = fmt.Errorf("script answered %d words after the head, not 2", len(answers))
+	}
+	r := Result{Head: head}
+	if err == nil {
+		r.Decisions, err = c.decisions(head, answers[0], answers[1])
+	}
 	if err != nil {
 		return Result{Err: fmt.Errorf("apply to shard %d: %w", c.Shard, err)}
 	}
-	if len(answers) != len(c.Commands) {
-		return Result{Err: fmt.Errorf("apply to shard %d: %d answers for %d commands", c.Shard, len(answers), len(c.Commands))}
-	}
-	r := Result{Head: head, Decisions: make([]Decision, len(answers))}
 	if head != c.Expected {
 		r.Entry = head.outboxID()
-	}
-	before := c.Expected
-	for i, text := range answers {
-		d, err := c.decision(c.Commands[i], text, before)
-		if err != nil {
-			return Result{Err: fmt.Errorf("apply to shard %d: %w", c.Shard, err)}
-		}
-		if d.Kind == Decided {
-			before = d.Head
-		}
-		r.Decisions[i] = d
-	}
-	if before != head {
-		return Result{Err: fmt.Errorf("apply to shard %d: answers end at %s, the head is %s", c.Shard, before, head)}
 	}
 	return r
 }
 
-func (c Call) decision(command Command, text string, before Head) (Decision, error) {
-	word, record, _ := strings.Cut(text, " ")
-	var d Decision
-	switch word {
-	case "new":
-		d.Kind = Decided
-		d.Head = before.Next(command.GetCommandId(), command.GetAccount(), command.Fingerprint, record)
+// decisions puts the records of new outcomes and the known ones back into the order of the commands, and links the new ones from the expected
+// head to the one that Redis answered.
+func (c Call) decisions(head Head, records, known string) ([]Decision, error) {
+	decisions := make([]Decision, len(c.Commands))
+	for line := range lines(known) {
+		if err := c.takeKnown(decisions, line); err != nil {
+			return nil, err
+		}
+	}
+	at := c.Expected
+	next, stop := iter.Pull(lines(records))
+	defer stop()
+	for i := range decisions {
+		if decisions[i].Kind != 0 {
+			continue
+		}
+		command := &c.Commands[i]
+		record, ok := next()
+		if !ok {
+			return nil, fmt.Errorf("no record for command %q", command.GetCommandId())
+		}
+		at = at.Next(command.GetCommandId(), command.Fingerprint, record)
+		outcome, err := parseOutcome(c.Shard, command.GetCommandId(), command.GetAccount(), record)
+		if err != nil {
+			return nil, err
+		}
+		decisions[i] = Decision{Kind: Decided, Outcome: outcome, Head: at}
+	}
+	if at != head {
+		return nil, fmt.Errorf("records end at %s, the head is %s", at, head)
+	}
+	return decisions, nil
+}
+
+// takeKnown reads "<number> <remembered or reused> <record>".
+func (c Call) takeKnown(decisions []Decision, line string) error {
+	words := strings.SplitN(line, " ", 3)
+	number, err := strconv.Atoi(words[0])
+	if err != nil || len(words) != 3 || number < 1 || number > len(decisions) {
+		return fmt.Errorf("known command %q of %d", line, len(decisions))
+	}
+	d := &decisions[number-1]
+	switch words[1] {
 	case "remembered":
 		d.Kind = Remembered
 	case "reused":
 		d.Kind = Reused
 	default:
-		return d, fmt.Errorf("answer %q to command %q", text, command.GetCommandId())
+		return fmt.Errorf("known command %q", line)
 	}
-	var err error
-	d.Outcome, err = parseOutcome(c.Shard, command.GetCommandId(), command.GetAccount(), record)
-	return d, err
+	command := &c.Commands[number-1]
+	d.Outcome, err = parseOutcome(c.Shard, command.GetCommandId(), command.GetAccount(), words[2])
+	return err
+}
+
+// lines are the lines of a text; none for an empty one.
+func lines(text string) iter.Seq[string] {
+	if text == "" {
+		return func(func(string) bool) {}
+	}
+	return strings.SplitSeq(text, "\n")
 }

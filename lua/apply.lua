@@ -14,13 +14,14 @@
 --   1 position   the head that the caller believes in
 --   2 chain      hexadecimal
 --   3 now        the writer's clock, ms since 1970
---   then 8 per command, at most 900 commands (Lua unpacks at most about 8,000 values):
+--   4 bodies     the commands as they were received, opaque, in their order; the outbox keeps them
+--   then 7 per command, at most 900 commands (Lua unpacks at most about 8,000 values):
 --   1 id   2 account   3 operation (open debit credit repair refuse)   4 terms (include/<operation>.lua; refuse: the reason)
---   5 unit ("USD/2")   6 fingerprint   7 conditions ("<deadline ms or -> <sequence or ->")   8 body, opaque
+--   5 unit ("USD/2")   6 fingerprint   7 conditions ("<deadline ms or -> <sequence or ->")
 -- Returns
---   {"DECIDED", position, chain, answer ...}, one answer per command:
---     "new <record>" | "remembered <record>" | "reused <record>" (known id, other payload)
---     record = "<position> <decided at ms> <applied or REASON> <delta> <account record or ->"
+--   {"DECIDED", position, chain, records, known}
+--     records   of what was decided now, in order, one a line: "<position> <decided at ms> <applied or REASON> <delta> <account record or ->"
+--     known     the other commands, one a line: "<number in the call, from 1> <remembered, or reused: with another payload> <record>"
 --   {"OUT_OF_SYNC", position, chain, why}   nothing written; the caller recovers
 --   {"CORRUPT", position, chain, what}      nothing written; the caller rebuilds the shard
 --   error INVALID_ARGUMENT                  nothing written; a fault of the caller's code
@@ -32,8 +33,9 @@
 
 local ACCOUNTS, OUTCOMES, OUTBOX, HEAD = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local believed_position, believed_chain, now = ARGV[1], ARGV[2], ARGV[3]
-local FIRST, WIDTH = 4, 8
+local FIRST, WIDTH = 5, 7
 local decide = { open = open, debit = debit, credit = credit, repair = repair }
+local format, sub, sha1hex = string.format, string.sub, redis.sha1hex
 
 -- 1. the head, the arguments and the keys
 local head = redis.pcall('HMGET', HEAD, 'position', 'chain', 'generation')
@@ -68,40 +70,37 @@ for name, at in pairs(place) do
 end
 
 local position, chain = tonumber(believed_position), believed_chain
-local answers = { 'DECIDED', '', '' }
-local outbox = { OUTBOX, 'NOMKSTREAM', '', 'prev', believed_chain }
+local lines, known, skipped = {}, {}, {}
 local outcomes = { OUTCOMES, '', '' }
 for i = FIRST, #ARGV, WIDTH do
     local id, name, operation, terms, unit, fingerprint = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5]
-    local known = decided[id] or remembered[(i - FIRST) / WIDTH + 2]
-    if known then
-        local word = string.sub(known, 1, 16) == fingerprint and 'remembered ' or 'reused '
-        answers[#answers + 1] = word .. string.sub(known, 17)
+    local number = (i - FIRST) / WIDTH + 1
+    local outcome = decided[id] or remembered[number + 1]
+    if outcome then
+        local word = sub(outcome, 1, 16) == fingerprint and ' remembered ' or ' reused '
+        known[#known + 1], skipped[#skipped + 1] = number .. word .. sub(outcome, 17), number
     else
         local a, word, delta, after = accounts[name], terms, nil, nil
-        if operation ~= 'refuse' then word = unmet(operation, a, unit, ARGV[i + 6], tonumber(now)) end
+        if operation ~= 'refuse' then word = unmet(operation, a, unit, ARGV[i + 6], now) end
         if not word then word, delta, after = decide[operation](a, terms, unit, head[3]) end
         if after then
-            accounts[name] = after
+            accounts[name], changed[name] = after, true
             records[place[name]] = account_record(after)
-            changed[name] = true
         end
         position = position + 1
-        local record = string.format('%d %s %s %s %s', position, now, word, delta or '0', records[place[name]] or '-')
-        local outcome = fingerprint .. record
-        chain = redis.sha1hex(chain .. '\n' .. id .. '\n' .. name .. '\n' .. outcome)
-        decided[id] = outcome
+        local record = format('%d %s %s %s %s', position, now, word, delta or '0', records[place[name]] or '-')
+        outcome = fingerprint .. record
+        chain = sha1hex(chain .. id .. '\n' .. outcome)
+        decided[id], lines[#lines + 1] = outcome, record
         outcomes[#outcomes + 1], outcomes[#outcomes + 2] = id, outcome
-        outbox[#outbox + 1], outbox[#outbox + 2] = chain .. ' ' .. record, ARGV[i + 7]
-        answers[#answers + 1] = 'new ' .. record
     end
 end
-answers[2], answers[3] = string.format('%d', position), chain
-if chain == believed_chain then return answers end
+local answer = { 'DECIDED', format('%d', position), chain, table.concat(lines, '\n'), table.concat(known, '\n') }
+if chain == believed_chain then return answer end
 
 -- 3. write: the outbox first, the one write that can still refuse
-outbox[3] = string.format('%d-%d', position, tonumber(string.sub(chain, 1, 12), 16))
-local entry = redis.pcall('XADD', unpack(outbox))
+local entry = redis.pcall('XADD', OUTBOX, 'NOMKSTREAM', format('%d-%d', position, tonumber(sub(chain, 1, 12), 16)),
+    'prev', believed_chain, 'records', answer[4], 'known', table.concat(skipped, ' '), 'bodies', ARGV[4])
 if not entry or entry.err then return stop('OUT_OF_SYNC', entry and entry.err or 'outbox') end
 local written = { ACCOUNTS, '', chain }
 for name in pairs(changed) do
@@ -110,5 +109,5 @@ end
 outcomes[3] = chain
 redis.call('HSET', unpack(written))
 redis.call('HSET', unpack(outcomes))
-redis.call('HSET', HEAD, 'position', answers[2], 'chain', chain)
-return answers
+redis.call('HSET', HEAD, 'position', answer[2], 'chain', chain)
+return answer

@@ -19,9 +19,10 @@ type Head struct {
 // Genesis is the head of a shard in which nothing ever happened.
 var Genesis = Head{Position: 0, Chain: strings.Repeat("0", 2*sha1.Size)}
 
-// Next is the head after one more event: the same computation as in apply.lua.
-func (h Head) Next(commandID, account string, fingerprint Fingerprint, record string) Head {
-	sum := sha1.Sum([]byte(h.Chain + "\n" + commandID + "\n" + account + "\n" + string(fingerprint[:]) + record)) //nolint:gosec // see above
+// Next is the head after one more event: the same computation as in apply.lua. The fingerprint stands for the account and all else that the
+// command says.
+func (h Head) Next(commandID string, fingerprint Fingerprint, record string) Head {
+	sum := sha1.Sum([]byte(h.Chain + commandID + "\n" + string(fingerprint[:]) + record)) //nolint:gosec // see above
 	return Head{Position: h.Position + 1, Chain: hex.EncodeToString(sum[:])}
 }
 

@@ -11,7 +11,7 @@
 -- Returns
 --   {"EMPTY"}                                    no key exists
 --   {"BROKEN", position, chain, why}             keys that do not belong together
---   {"WHOLE", position, chain, generation, entries}   entries: {{id, {"prev", chain, "<chain> <record>", body, ...}}, ...}
+--   {"WHOLE", position, chain, generation, entries}   entries: {{id, {"prev", chain, "records", ..., "known", ..., "bodies", ...}}, ...}
 -- Holds
 --   nothing is written
 

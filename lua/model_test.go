@@ -89,7 +89,7 @@ func (m *model) decide(c *ledgerv1.Command, refusal string, now time.Time) strin
 	}
 	m.position++
 	fingerprint := FingerprintOf(c)
-	sum := sha1.Sum(fmt.Appendf(nil, "%s\n%s\n%s\n%s%d %d %s %s %s", m.chain, c.GetCommandId(), c.GetAccount(), fingerprint[:],
+	sum := sha1.Sum(fmt.Appendf(nil, "%s%s\n%s%d %d %s %s %s", m.chain, c.GetCommandId(), fingerprint[:],
 		m.position, now.UnixMilli(), word, delta, record)) //nolint:gosec // as in head.go
 	m.chain = hex.EncodeToString(sum[:])
 	outcome := word + " " + delta + " " + after

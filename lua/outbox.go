@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"strconv"
+	"strings"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
@@ -95,7 +98,7 @@ func parseShard(shard int, reply []any) (State, error) {
 	return state, nil
 }
 
-// parseEntry reads {id, {"prev", chain, "<chain> <record>", body, ...}} and recomputes every link.
+// parseEntry reads {id, {"prev", chain, "records", lines, "known", numbers, "bodies", bodies}}, as apply.lua writes it, and recomputes every link.
 func parseEntry(shard int, raw any) (Entry, error) {
 	pair, ok := raw.([]any)
 	if !ok || len(pair) != 2 {
@@ -103,48 +106,79 @@ func parseEntry(shard int, raw any) (Entry, error) {
 	}
 	id, _ := pair[0].(string)
 	list, _ := pair[1].([]any)
-	fields, err := texts(list)
-	if err != nil || len(fields) < 4 || len(fields)%2 != 0 || fields[0] != "prev" {
+	f, err := texts(list)
+	if err != nil || len(f) != 8 || f[0] != "prev" || f[2] != "records" || f[4] != "known" || f[6] != "bodies" {
 		return Entry{}, fmt.Errorf("outbox entry %s is not one of apply.lua", id)
 	}
-	entry := Entry{ID: id}
-	var head Head
-	for i := 2; i < len(fields); i += 2 {
-		event, err := parseOutboxEvent(shard, fields[i], fields[i+1])
+	entry := Entry{ID: id, Before: Head{Chain: f[1]}}
+	bodies, err := newBodies(f[7], f[5])
+	if err != nil {
+		return Entry{}, fmt.Errorf("outbox entry %s: %w", id, err)
+	}
+	head := Head{}
+	for record := range lines(f[3]) {
+		event, err := bodies.event(shard, record)
 		if err != nil {
 			return Entry{}, fmt.Errorf("outbox entry %s: %w", id, err)
 		}
-		if i == 2 {
-			entry.Before = Head{Position: event.GetOutcome().GetPosition() - 1, Chain: fields[1]}
+		if len(entry.Events) == 0 {
+			entry.Before.Position = event.GetOutcome().GetPosition() - 1
 			head = entry.Before
 		}
-		if head, err = HeadAfter(head, event); err != nil {
+		head = head.Next(event.GetOutcome().GetCommandId(), Fingerprint(event.GetFingerprint()), record)
+		if event.Chain, err = hex.DecodeString(head.Chain); err != nil {
 			return Entry{}, fmt.Errorf("outbox entry %s: %w", id, err)
 		}
 		entry.Events = append(entry.Events, event)
 	}
+	if head.Chain == "" || head.outboxID() != id {
+		return Entry{}, fmt.Errorf("outbox entry %s does not lead to its own head", id)
+	}
 	return entry, nil
 }
 
-func parseOutboxEvent(shard int, field, body string) (*ledgerv1.Event, error) {
-	const chainDigits = 40
-	if len(field) <= chainDigits {
-		return nil, fmt.Errorf("field %q is cut short", field)
+// bodies are the commands of one call, of which those that were known already have no record.
+type bodies struct {
+	rest   []byte
+	number int // of the next body, from 1
+	known  map[int]bool
+}
+
+func newBodies(text, known string) (*bodies, error) {
+	b := &bodies{rest: []byte(text), number: 1, known: map[int]bool{}}
+	for _, word := range strings.Fields(known) {
+		number, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, fmt.Errorf("known command %q", word)
+		}
+		b.known[number] = true
 	}
-	chain, err := hex.DecodeString(field[:chainDigits])
-	if err != nil {
-		return nil, fmt.Errorf("chain: %w", err)
+	return b, nil
+}
+
+// event makes the event of a record and of the next body that is not known. Its chain is left to the caller.
+func (b *bodies) event(shard int, record string) (*ledgerv1.Event, error) {
+	for {
+		body, n := protowire.ConsumeBytes(b.rest)
+		if n < 0 {
+			return nil, fmt.Errorf("bodies end before record %q", record)
+		}
+		number := b.number
+		b.rest, b.number = b.rest[n:], b.number+1
+		if b.known[number] {
+			continue
+		}
+		command := &ledgerv1.Command{}
+		if err := proto.Unmarshal(body, command); err != nil {
+			return nil, fmt.Errorf("body: %w", err)
+		}
+		outcome, err := parseOutcome(shard, command.GetCommandId(), command.GetAccount(), record)
+		if err != nil {
+			return nil, err
+		}
+		fingerprint := FingerprintOf(command)
+		return &ledgerv1.Event{Outcome: outcome, Fingerprint: fingerprint[:], Command: command}, nil
 	}
-	command := &ledgerv1.Command{}
-	if err := proto.Unmarshal([]byte(body), command); err != nil {
-		return nil, fmt.Errorf("body: %w", err)
-	}
-	outcome, err := parseOutcome(shard, command.GetCommandId(), command.GetAccount(), field[chainDigits+1:])
-	if err != nil {
-		return nil, err
-	}
-	fingerprint := FingerprintOf(command)
-	return &ledgerv1.Event{Outcome: outcome, Chain: chain, Fingerprint: fingerprint[:], Command: command}, nil
 }
 
 // Trim deletes outbox entries by the ids that Apply or Inspect gave. An id carries position and chain, so nothing else is deleted.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -138,15 +139,19 @@ func TestTheOutboxOfAForkIsDetected(t *testing.T) {
 		}
 	}
 	for what, forge := range map[string]func(t *testing.T, b *bench){
-		"made from another head": forged(func(v []string) { v[1] = Genesis.Chain }),
-		"no head before it":      forged(func(v []string) { v[0] = "previous" }),
-		"chain cut short":        forged(func(v []string) { v[2] = v[2][:40] }),
-		"chain is no hash":       forged(func(v []string) { v[2] = strings.Replace(v[2], v[2][:2], "zz", 1) }),
-		"record changed":         forged(func(v []string) { v[2] = strings.Replace(v[2], " applied ", " LIMIT_EXCEEDED ", 1) }),
-		"record unknown":         forged(func(v []string) { v[2] = strings.Replace(v[2], " applied ", " MAYBE ", 1) }),
-		"body of another":        forged(func(v []string) { v[3] = v[5] }),
-		"body is no command":     forged(func(v []string) { v[3] = "\xff\xff" }),
-		"order changed":          forged(func(v []string) { v[2], v[3], v[4], v[5] = v[4], v[5], v[2], v[3] }),
+		"made from another head":  forged(func(v []string) { v[1] = Genesis.Chain }),
+		"no head before it":       forged(func(v []string) { v[0] = "previous" }),
+		"records cut short":       forged(func(v []string) { v[3] = v[3][:len(v[3])-1] }),
+		"no records":              forged(func(v []string) { v[3] = "" }),
+		"one record too many":     forged(func(v []string) { v[3] += "\n" + v[3] }),
+		"record changed":          forged(func(v []string) { v[3] = strings.Replace(v[3], " applied ", " LIMIT_EXCEEDED ", 1) }),
+		"record unknown":          forged(func(v []string) { v[3] = strings.Replace(v[3], " applied ", " MAYBE ", 1) }),
+		"order of records":        forged(func(v []string) { first, second, _ := strings.Cut(v[3], "\n"); v[3] = second + "\n" + first }),
+		"a known one that is not": forged(func(v []string) { v[5] = "1" }),
+		"known ones in words":     forged(func(v []string) { v[5] = "one" }),
+		"body of another":         forged(func(v []string) { _, n := protowire.ConsumeBytes([]byte(v[7])); v[7] = v[7][:n] + v[7] }),
+		"bodies are no commands":  forged(func(v []string) { v[7] = "\x02\xff\xff\x02\xff\xff" }),
+		"bodies cut short":        forged(func(v []string) { v[7] = v[7][:3] }),
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

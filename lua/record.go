@@ -136,7 +136,7 @@ func HeadAfter(before Head, e *ledgerv1.Event) (Head, error) {
 	if len(e.GetFingerprint()) != len(Fingerprint{}) {
 		return Head{}, fmt.Errorf("%w: fingerprint of %d bytes at position %d", ErrChainBroken, len(e.GetFingerprint()), o.GetPosition())
 	}
-	after := before.Next(o.GetCommandId(), o.GetAccount(), Fingerprint(e.GetFingerprint()), outcomeRecord(o))
+	after := before.Next(o.GetCommandId(), Fingerprint(e.GetFingerprint()), outcomeRecord(o))
 	if stored := hex.EncodeToString(e.GetChain()); stored != after.Chain {
 		return Head{}, fmt.Errorf("%w: position %d of shard %d carries %s, its content gives %s", ErrChainBroken, o.GetPosition(), o.GetShard(), stored, after.Chain)
 	}

@@ -54,6 +54,53 @@ func TestReplayBringsAShardThatFellBehindToTheLog(t *testing.T) {
 	}
 }
 
+// What stood in the outbox is in the log by now, so whatever it is, a replay makes it anew.
+func TestReplayMakesTheOutboxAnew(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for what, damage := range map[string]func(b *bench) error{
+		"as it was": func(*bench) error { return nil },
+		"missing":   func(b *bench) error { return b.rdb.Del(ctx, OutboxKey(b.shard)).Err() },
+		"no stream": func(b *bench) error { return b.rdb.Set(ctx, OutboxKey(b.shard), "x", 0).Err() },
+		"of later on": func(b *bench) error {
+			return b.rdb.XAdd(ctx, &redis.XAddArgs{Stream: OutboxKey(b.shard), ID: "999-0", Values: []string{"k", "v"}}).Err()
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			b, lost, _ := fallenBehind(t)
+			for _, events := range [][]*ledgerv1.Event{nil, lost} { // no event at all: only the outbox and the generation change
+				b.ok(damage(b))
+				head, err := b.store.Replay(ctx, b.shard, b.head, events, "g2")
+				b.ok(err)
+				b.head = head
+				if state := b.whole(); len(state.Outbox) != 0 || state.Generation != "g2" {
+					t.Errorf("%s: %+v", what, state)
+				}
+			}
+			b.expect(list(b.credit("c", "1")), "applied 1 0@3")
+		})
+	}
+}
+
+func TestReplayIsRefusedOnAFork(t *testing.T) {
+	t.Parallel()
+	b, lost, _ := fallenBehind(t)
+	old := b.head
+	b.apply(b.credit("a", "77"))
+	fork := HeadOf(lost[0])
+	if fork.Position != b.head.Position || fork == b.head {
+		t.Fatalf("%s and %s are no fork", fork, b.head)
+	}
+	for before, events := range map[Head][]*ledgerv1.Event{old: lost, fork: lost[1:]} {
+		b.untouched("replay on a fork", func() {
+			if _, err := b.store.Replay(t.Context(), b.shard, before, events, "g2"); !errors.Is(err, ErrOutOfSync) {
+				t.Errorf("from %s: %v", before, err)
+			}
+		})
+	}
+}
+
 func TestReplayIsRefusedAnywhereButAtItsHead(t *testing.T) {
 	t.Parallel()
 	b, lost, latest := fallenBehind(t)

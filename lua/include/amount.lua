@@ -36,6 +36,7 @@ local function in_range(high, low)
 end
 
 local function digits(high, low)
+    if high == 0 then return low == 0 and '0' or string.format('%d', low) end
     local sign = ''
     if high < 0 then
         sign, high, low = '-', -high, -low

@@ -1,3 +1,6 @@
+-- Units of this call that were found well-formed.
+local units = {}
+
 -- What must hold of the arguments, whoever sends them: Go checked the same before. nil = well-formed.
 local function malformed(id, name, operation, terms, unit, fingerprint)
     if id == '' or name == '' then return 'empty id' end
@@ -5,7 +8,10 @@ local function malformed(id, name, operation, terms, unit, fingerprint)
     if operation == 'refuse' then
         return not string.find(terms, '^[A-Z][A-Z_]+$') and 'reason' or nil
     end
-    if not string.find(unit, '^[A-Z0-9_]+/%d+$') then return 'unit' end
+    if not units[unit] then
+        if not string.find(unit, '^[A-Z0-9_]+/%d+$') then return 'unit' end
+        units[unit] = true
+    end
     if operation == 'debit' or operation == 'credit' then
         return not (#terms <= 18 and string.find(terms, '^[1-9]%d*$')) and 'amount' or nil
     elseif operation == 'open' then
@@ -22,7 +28,7 @@ end
 local function unmet(operation, a, unit, conditions, now)
     if conditions ~= '- -' then
         local deadline, sequence = string.match(conditions, '^(%S+) (%S+)$')
-        if deadline ~= '-' and now > tonumber(deadline) then return 'DEADLINE_PASSED' end
+        if deadline ~= '-' and tonumber(now) > tonumber(deadline) then return 'DEADLINE_PASSED' end
         if sequence ~= '-' and a and a.sequence ~= tonumber(sequence) then return 'SEQUENCE_MISMATCH' end
     end
     if operation == 'open' or operation == 'repair' then return nil end
