@@ -104,6 +104,11 @@ func (w *worker) project(b *batch, record *kgo.Record) error {
 	if err != nil {
 		return w.halt(haltChain, "event at offset %d: %w", record.Offset, err)
 	}
+	// The chain covers the outcome and the fingerprint; only the fingerprint covers what the command says.
+	if fingerprint := lua.FingerprintOf(event.GetCommand()); fingerprint != lua.Fingerprint(event.GetFingerprint()) {
+		return w.halt(haltChain, "event at position %d, offset %d: the command it carries has the fingerprint %x, the event says %x",
+			head.Position, record.Offset, fingerprint, event.GetFingerprint())
+	}
 	r, err := rowOf(record, event)
 	if err != nil {
 		return w.halt(haltUndecodable, "event at position %d, offset %d: %w", head.Position, record.Offset, err)

@@ -52,6 +52,9 @@ func decode(record *kgo.Record) (*ledgerv1.Event, error) {
 		return nil, fmt.Errorf("event of shard %d in partition %d", o.GetShard(), record.Partition)
 	case o.GetAccount() != string(record.Key):
 		return nil, fmt.Errorf("event of account %q has the key %q", o.GetAccount(), record.Key)
+	case o.GetAccount() != event.GetCommand().GetAccount() || o.GetCommandId() != event.GetCommand().GetCommandId():
+		return nil, fmt.Errorf("event of command %q on account %q carries command %q on account %q", o.GetCommandId(), o.GetAccount(),
+			event.GetCommand().GetCommandId(), event.GetCommand().GetAccount())
 	case o.GetStatus() != ledgerv1.Status_STATUS_APPLIED && o.GetStatus() != ledgerv1.Status_STATUS_REJECTED:
 		return nil, fmt.Errorf("event has status %d", o.GetStatus())
 	case len(event.GetFingerprint()) != fingerprintBytes || len(event.GetChain()) != chainBytes:

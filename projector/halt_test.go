@@ -53,6 +53,16 @@ func TestBadLogHaltsItsShardAlone(t *testing.T) {
 			e.Chain[0] ^= 1
 			return recordOf(t, 1, e)
 		}},
+		"changed command": {haltChain, func(t *testing.T, l *ledger) *kgo.Record {
+			e := l.event(1)
+			e.Command.CounterAccount = "@elsewhere"
+			return recordOf(t, 1, e)
+		}},
+		"command of another account": {haltUndecodable, func(t *testing.T, l *ledger) *kgo.Record {
+			e := l.event(1)
+			e.Command.Account = accountOf(2)
+			return recordOf(t, 1, e)
+		}},
 		"garbage": {haltUndecodable, func(*testing.T, *ledger) *kgo.Record {
 			return &kgo.Record{Topic: topics.Events, Partition: 1, Key: []byte("x"), Value: []byte("garbage")}
 		}},

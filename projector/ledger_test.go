@@ -1,7 +1,6 @@
 package projector
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"strconv"
@@ -33,8 +32,8 @@ func accountOf(shard int32) string { return fmt.Sprintf("account %d", shard) }
 
 var decidedAt = time.Date(2026, 3, 4, 5, 6, 7, 89e6, time.UTC)
 
-// event is the next event of the shard.
-func (l *ledger) event(shard int32) *ledgerv1.Event {
+// event is the next event of the shard; change alters its command before the outcome is chained.
+func (l *ledger) event(shard int32, change ...func(*ledgerv1.Command)) *ledgerv1.Event {
 	head, known := l.heads[shard]
 	if !known {
 		head = lua.Genesis
@@ -57,9 +56,12 @@ func (l *ledger) event(shard int32) *ledgerv1.Event {
 	}
 	l.balance[shard] += delta
 	balance, deltaText := strconv.FormatInt(l.balance[shard], 10), strconv.FormatInt(delta, 10)
-	fingerprint := sha256.Sum256([]byte(command.CommandId))
+	for _, c := range change {
+		c(command)
+	}
+	fingerprint := lua.FingerprintOf(command)
 	record := fmt.Sprintf("%d %d %s %s %s 0 %d 0 EUR/2 active", n, decidedAt.UnixMilli(), word, deltaText, balance, l.sequence[shard])
-	head = head.Next(command.CommandId, command.Account, lua.Fingerprint(fingerprint[:16]), record)
+	head = head.Next(command.CommandId, fingerprint, record)
 	l.heads[shard] = head
 	chain, err := hex.DecodeString(head.Chain)
 	if err != nil {
@@ -71,7 +73,7 @@ func (l *ledger) event(shard int32) *ledgerv1.Event {
 			After:     &ledgerv1.AccountState{Balance: balance, Held: "0", Floor: "0", Sequence: l.sequence[shard], Unit: "EUR/2", Status: "active"},
 			DecidedAt: timestamppb.New(decidedAt),
 		},
-		Chain: chain, Fingerprint: fingerprint[:16], Command: command,
+		Chain: chain, Fingerprint: fingerprint[:], Command: command,
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
 
 func TestEveryCommittedEventIsOneRow(t *testing.T) {
@@ -112,8 +114,7 @@ func TestOperationThatThisLedgerDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.book(2, 0)
-	event := b.ledger.event(0)
-	event.Command.Operation = 99 // the chain does not cover the command
+	event := b.ledger.event(0, func(c *ledgerv1.Command) { c.Operation = 99 })
 	b.produce(kgo.TryCommit, recordOf(t, 0, event))
 	b.book(2, 0)
 	r := b.start()
