@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -31,7 +32,7 @@ func TestTrafficDuringTheRunIsNoBreak(t *testing.T) {
 	}
 	w.submit(many...)
 	stop := w.traffic(mixedTraffic)
-	for range 5 {
+	for range 3 {
 		report := w.mustRun(func(c *Config) { c.PageSize = 10 })
 		if report.Verdict != Clean || report.AccountsCompared < 3020 {
 			t.Fatalf("want clean, got %s", dump(report))
@@ -65,6 +66,29 @@ func TestRecoveryDuringTheRunIsNoBreak(t *testing.T) {
 	}
 }
 
+func TestReadingIsGivenUpWhenTheShardChangesHands(t *testing.T) {
+	t.Parallel()
+	at := func(position uint64, generation string) lua.ShardHead {
+		return lua.ShardHead{Head: lua.Head{Position: position, Chain: fmt.Sprint(position)}, Generation: generation}
+	}
+	for _, next := range []struct {
+		name    string
+		head    lua.ShardHead
+		givenUp bool
+	}{
+		{"another generation", at(8, "g2"), true},
+		{"another generation at the same head", at(7, "g2"), true},
+		{"back", at(6, "g1"), true},
+		{"the same", at(7, "g1"), false},
+		{"forward", at(9, "g1"), false},
+	} {
+		s := &scan{generation: "g1", end: at(7, "g1").Head}
+		if err := s.moveTo(next.head); errors.Is(err, errChanged) != next.givenUp {
+			t.Errorf("%s: given up is %v, want %v", next.name, err, next.givenUp)
+		}
+	}
+}
+
 func TestLaggingProjectorIsNoBreak(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -90,7 +114,6 @@ func TestHotAccountIsRepairedOnceWhileTrafficGoesOn(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.smallLedger()
-	w.serve()
 	hot := func(int) []*ledgerv1.Command {
 		commands := make([]*ledgerv1.Command, 0, 100)
 		for range 50 {
@@ -106,8 +129,20 @@ func TestHotAccountIsRepairedOnceWhileTrafficGoesOn(t *testing.T) {
 	var wg sync.WaitGroup
 	reports := make([]*Report, reconcilers)
 	for i := range reports {
-		wg.Go(func() { reports[i] = w.mustRun() })
+		wg.Go(func() {
+			var err error
+			if reports[i], err = w.run(); err != nil {
+				t.Error(err)
+			}
+		})
+		for w.commandsSent() <= i && !t.Failed() { // each reads before any repair is applied
+			if w.ctx.Err() != nil {
+				t.Fatal("a reconciler issued no repair")
+			}
+		}
+		w.submit(hot(0)...) // the next one sees another sequence
 	}
+	w.serve()
 	wg.Wait()
 	stop()
 	var id string
