@@ -24,7 +24,7 @@ func branch(name string, from history, shared, n int) history {
 			h.heads, h.events = append(h.heads, from.heads[i+1]), append(h.events, from.events[i])
 			continue
 		}
-		head := h.heads[i].Next(fmt.Sprintf("%s-%d", name, i), "a", lua.Fingerprint{}, "record")
+		head := h.heads[i].Next(fmt.Sprintf("%s-%d", name, i), lua.Fingerprint{}, "record")
 		chain, _ := hex.DecodeString(head.Chain)
 		h.heads = append(h.heads, head)
 		h.events = append(h.events, &ledgerv1.Event{Outcome: &ledgerv1.Outcome{Position: head.Position}, Chain: chain})
