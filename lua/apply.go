@@ -39,11 +39,11 @@ type Command struct {
 type Kind int
 
 const (
-	// Decided now: an event belongs into the log.
+	// Decided is a decision of this call: an event belongs into the log.
 	Decided Kind = iota + 1
-	// Remembered: the id is known with the same payload; this is the outcome it had.
+	// Remembered is an id that is known with the same payload: this is the outcome it had.
 	Remembered
-	// Reused: the id is known with another payload; this is the outcome of the first one, untouched. Records do not carry the account:
+	// Reused is an id that is known with another payload: this is the outcome of the first one, untouched. Records do not carry the account:
 	// Outcome.Account is the one of the command asked about, and After may belong to another.
 	Reused
 )

@@ -76,7 +76,7 @@ func (w *walk) step() {
 		w.past = append(w.past, c.Command)
 	}
 	w.said(w.run(call), want...)
-	if w.head.Chain != w.model.chain || int(w.head.Position) != w.model.position { //nolint:gosec // small
+	if w.head.Chain != w.model.chain || int(w.head.Position) != w.model.position {
 		w.Fatalf("head %s, the model is at %d:%s", w.head, w.model.position, w.model.chain)
 	}
 	if w.model.position > before && rapid.Bool().Draw(w.rt, "reply lost") {
@@ -134,7 +134,7 @@ func (w *walk) conditions(c *ledgerv1.Command) *ledgerv1.Command {
 	case 1:
 		n := uint64(1)
 		if a := w.model.accounts[c.GetAccount()]; a != nil {
-			n = uint64(max(0, a.sequence+rapid.Int64Range(-1, 1).Draw(w.rt, "sequence"))) //nolint:gosec // small
+			n = uint64(max(0, a.sequence+rapid.Int64Range(-1, 1).Draw(w.rt, "sequence")))
 		}
 		c.ExpectedSequence = &n
 	}
@@ -197,7 +197,7 @@ func (w *walk) audit() {
 	}
 	live := maps.Clone(after)
 	for _, c := range w.past { // a rebuilt shard remembers everything
-		if d := w.run(w.bench.call(c))[0]; d.Kind == Decided {
+		if d := w.run(w.call(c))[0]; d.Kind == Decided {
 			w.Fatalf("command %s was decided again after a rebuild", c.GetCommandId())
 		}
 	}

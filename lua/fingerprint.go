@@ -21,7 +21,7 @@ type Fingerprint [16]byte
 func FingerprintOf(c *ledgerv1.Command) Fingerprint {
 	h := fingerprinter{Hash: sha256.New()}
 	h.text(c.GetAccount())
-	h.number(uint64(c.GetOperation())) //nolint:gosec // a bit pattern, not a quantity
+	h.number(uint64(c.GetOperation()))
 	h.text(c.GetAmount())
 	h.text(c.GetCurrency())
 	h.text(c.GetCounterAccount())
@@ -72,8 +72,8 @@ func (h fingerprinter) time(t *timestamppb.Timestamp) {
 		return
 	}
 	h.text("set")
-	h.number(uint64(t.GetSeconds())) //nolint:gosec // a bit pattern, not a quantity
-	h.number(uint64(t.GetNanos()))   //nolint:gosec // a bit pattern, not a quantity
+	h.number(uint64(t.GetSeconds()))
+	h.number(uint64(t.GetNanos()))
 }
 
 func (h fingerprinter) snapshot(s *ledgerv1.AccountSnapshot) {

@@ -192,7 +192,7 @@ func TestDifferentPayloadsHaveDifferentFingerprints(t *testing.T) {
 		return []*timestamppb.Timestamp{nil, nil, {}, {Seconds: 3}, {Seconds: 8}, {Nanos: 3}}[random.IntN(6)]
 	}
 	state := func() *ledgerv1.AccountSnapshot {
-		return []*ledgerv1.AccountSnapshot{nil, {}, {Balance: word(), Held: word(), Sequence: uint64(random.IntN(2))}}[random.IntN(3)] //nolint:gosec // 0 or 1
+		return []*ledgerv1.AccountSnapshot{nil, {}, {Balance: word(), Held: word(), Sequence: uint64(random.IntN(2))}}[random.IntN(3)]
 	}
 	payloads := map[Fingerprint]string{}
 	for range 30_000 {
@@ -204,7 +204,7 @@ func TestDifferentPayloadsHaveDifferentFingerprints(t *testing.T) {
 			c.Metadata[word()] = word()
 		}
 		if random.IntN(3) == 0 {
-			n := uint64(random.IntN(4)) //nolint:gosec // small
+			n := uint64(random.IntN(4))
 			c.ExpectedSequence = &n
 		}
 		if random.IntN(2) == 0 {

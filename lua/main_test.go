@@ -2,6 +2,7 @@ package lua
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -211,7 +212,7 @@ func (b *bench) dump() map[string]string {
 	dump := map[string]string{}
 	for _, key := range b.keys() {
 		text, err := b.rdb.Dump(b.Context(), key).Result()
-		if err != nil && err != redis.Nil {
+		if err != nil && !errors.Is(err, redis.Nil) {
 			b.Fatal(err)
 		}
 		dump[key] = text

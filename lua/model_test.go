@@ -1,7 +1,7 @@
 package lua
 
 import (
-	"crypto/sha1" //nolint:gosec // as in head.go
+	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
 	"math/big"
@@ -90,7 +90,7 @@ func (m *model) decide(c *ledgerv1.Command, refusal string, now time.Time) strin
 	m.position++
 	fingerprint := FingerprintOf(c)
 	sum := sha1.Sum(fmt.Appendf(nil, "%s%s\n%s%d %d %s %s %s", m.chain, c.GetCommandId(), fingerprint[:],
-		m.position, now.UnixMilli(), word, delta, record)) //nolint:gosec // as in head.go
+		m.position, now.UnixMilli(), word, delta, record))
 	m.chain = hex.EncodeToString(sum[:])
 	outcome := word + " " + delta + " " + after
 	m.outcomes[c.GetCommandId()] = modelOutcome{payload: payload(c), said: outcome}
@@ -102,7 +102,7 @@ func (m *model) condition(c *ledgerv1.Command, now time.Time) string {
 	switch {
 	case c.GetDeadline() != nil && c.GetDeadline().AsTime().Before(now):
 		return "DEADLINE_PASSED"
-	case c.ExpectedSequence != nil && a != nil && c.GetExpectedSequence() != uint64(a.sequence): //nolint:gosec // counts from 1
+	case c.ExpectedSequence != nil && a != nil && c.GetExpectedSequence() != uint64(a.sequence):
 		return "SEQUENCE_MISMATCH"
 	}
 	return ""
@@ -150,7 +150,7 @@ func (m *model) effect(c *ledgerv1.Command) (word, delta string) {
 // repair of an account that is right already, seen as it once was: nothing but the sequence changes.
 func (m *model) repair(c *ledgerv1.Command) string {
 	a, seen := m.accounts[c.GetAccount()], c.GetRepair().GetSeen()
-	if c.GetRepair().GetGeneration() != m.generation || a == nil || seen == nil || int64(seen.GetSequence()) > a.sequence { //nolint:gosec // small
+	if c.GetRepair().GetGeneration() != m.generation || a == nil || seen == nil || int64(seen.GetSequence()) > a.sequence {
 		return "SEQUENCE_MISMATCH"
 	}
 	a.move(a.balance)

@@ -17,11 +17,11 @@ import (
 type Condition int
 
 const (
-	// Empty: no key exists.
+	// Empty is a shard without any key.
 	Empty Condition = iota + 1
-	// Broken: the keys do not belong together.
+	// Broken is a shard whose keys do not belong together.
 	Broken
-	// Whole: every key carries the head.
+	// Whole is a shard whose keys all carry the head.
 	Whole
 )
 
@@ -91,7 +91,7 @@ func parseShard(shard int, reply []any) (State, error) {
 	for _, raw := range entries {
 		entry, err := parseEntry(shard, raw)
 		if err != nil {
-			return State{Condition: Broken, Why: err.Error()}, nil
+			return State{Condition: Broken, Why: err.Error()}, nil //nolint:nilerr // a finding, not a failure of the call
 		}
 		state.Outbox = append(state.Outbox, entry)
 	}

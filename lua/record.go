@@ -89,7 +89,7 @@ func parseOutcome(shard int, commandID, account, record string) (*ledgerv1.Outco
 		return nil, fmt.Errorf("outcome record %q of command %q: %w", record, commandID, err)
 	}
 	o := &ledgerv1.Outcome{
-		CommandId: commandID, Account: account, Status: status, Reason: reason, Shard: uint32(shard), //nolint:gosec // a shard is a partition number
+		CommandId: commandID, Account: account, Status: status, Reason: reason, Shard: uint32(shard),
 		Position: position, Delta: f[3], DecidedAt: timestamppb.New(time.UnixMilli(decidedAt)),
 	}
 	if f[4] != noAccount {
@@ -135,6 +135,10 @@ func HeadAfter(before Head, e *ledgerv1.Event) (Head, error) {
 	}
 	if len(e.GetFingerprint()) != len(Fingerprint{}) {
 		return Head{}, fmt.Errorf("%w: fingerprint of %d bytes at position %d", ErrChainBroken, len(e.GetFingerprint()), o.GetPosition())
+	}
+	if c := e.GetCommand(); c != nil && (c.GetCommandId() != o.GetCommandId() || c.GetAccount() != o.GetAccount()) {
+		return Head{}, fmt.Errorf("%w: position %d is the outcome of %q for %q, its command is %q for %q", ErrChainBroken,
+			o.GetPosition(), o.GetCommandId(), o.GetAccount(), c.GetCommandId(), c.GetAccount())
 	}
 	after := before.Next(o.GetCommandId(), Fingerprint(e.GetFingerprint()), outcomeRecord(o))
 	if stored := hex.EncodeToString(e.GetChain()); stored != after.Chain {

@@ -122,6 +122,9 @@ func TestReplayIsRefusedAnywhereButAtItsHead(t *testing.T) {
 	changedEvent := proto.CloneOf(lost[0])
 	changedEvent.Outcome.Delta = "9007199254740992"
 	refused("a changed amount", b.head, []*ledgerv1.Event{changedEvent}, ErrChainBroken)
+	elsewhere := proto.CloneOf(lost[0])
+	elsewhere.Outcome.Account = "b"
+	refused("booked on another account", b.head, []*ledgerv1.Event{elsewhere}, ErrChainBroken)
 	short := proto.CloneOf(lost[0])
 	short.Fingerprint = short.Fingerprint[:15]
 	refused("a short fingerprint", b.head, []*ledgerv1.Event{short}, ErrChainBroken)
