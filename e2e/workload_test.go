@@ -64,7 +64,9 @@ func (w *workload) command() *ledgerv1.Command {
 		c.Currency = w.one("USD", "JPY")
 	case 4:
 		c.Account = w.one("never-opened", "a}b", "{a}", "}x", "@world")
-	case 5, 6, 7, 8, 9, 10:
+	case 5:
+		c.Operation = ledgerv1.Operation(w.random.IntN(2) * 99) // none, or one of a later version
+	case 6, 7, 8, 9, 10, 11:
 		c.Operation = ledgerv1.Operation_OPERATION_CREDIT
 	}
 	w.sent = append(w.sent, c)

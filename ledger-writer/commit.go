@@ -53,7 +53,7 @@ func (w *Writer) commandOffsets(offsets map[int]kgo.EpochOffset) kmsg.TxnOffsetC
 	topic.TopicID = w.topics[topics.Commands]
 	for shard, offset := range offsets {
 		p := kmsg.NewTxnOffsetCommitRequestTopicPartition()
-		p.Partition, p.Offset, p.LeaderEpoch = int32(shard), offset.Offset, offset.Epoch //nolint:gosec // a shard is a partition number
+		p.Partition, p.Offset, p.LeaderEpoch = int32(shard), offset.Offset, offset.Epoch
 		topic.Partitions = append(topic.Partitions, p)
 	}
 	return topic

@@ -72,7 +72,7 @@ func (w *Writer) decodeRecord(b *batch, p *part, r *kgo.Record) {
 		return
 	}
 	if home := topics.ShardOf(command.GetAccount(), w.cfg.Kafka.Shards); home != p.shard.number {
-		b.moved = append(b.moved, &kgo.Record{Topic: topics.Commands, Partition: int32(home), Key: []byte(command.GetAccount()), Value: r.Value, Headers: r.Headers}) //nolint:gosec // a shard is a partition number
+		b.moved = append(b.moved, &kgo.Record{Topic: topics.Commands, Partition: int32(home), Key: []byte(command.GetAccount()), Value: r.Value, Headers: r.Headers})
 		w.metrics.moved.Inc()
 		return
 	}

@@ -55,7 +55,7 @@ func (l *eventLog) offset(ctx context.Context, shard int, list func(context.Cont
 	if err != nil {
 		return 0, fmt.Errorf("list offsets of events: %w", err)
 	}
-	at, ok := listed.Lookup(topics.Events, int32(shard)) //nolint:gosec // a shard is a partition number
+	at, ok := listed.Lookup(topics.Events, int32(shard))
 	if !ok {
 		return 0, fmt.Errorf("list offsets of events: shard %d is missing", shard)
 	}
@@ -138,7 +138,7 @@ func (l *eventLog) read(ctx context.Context, shard int, from, end int64, each fu
 	if from >= end {
 		return nil
 	}
-	partition := int32(shard) //nolint:gosec // a shard is a partition number
+	partition := int32(shard)
 	client, err := kafka.NewClient(l.cfg, l.logger,
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topics.Events: {partition: kgo.NewOffset().At(from)}}),
 		// What ends a range is often a transaction marker, which must be seen to know that the range is read.

@@ -141,7 +141,7 @@ func (p *publisher) event(e *ledgerv1.Event, command []byte) {
 	value = protowire.AppendTag(value, commandField, protowire.BytesType)
 	value = protowire.AppendBytes(value, command)
 	p.send(&kgo.Record{
-		Topic: topics.Events, Partition: int32(o.GetShard()), Key: []byte(o.GetAccount()), Value: value, //nolint:gosec // a shard is a partition number
+		Topic: topics.Events, Partition: int32(o.GetShard()), Key: []byte(o.GetAccount()), Value: value,
 		Headers: cloudevents.Headers("event", o.GetCommandId()),
 	})
 }

@@ -42,7 +42,7 @@ func (w *Writer) recover(ctx context.Context, b *batch) error {
 	}
 	rewind := map[int32]kgo.EpochOffset{}
 	for _, s := range doubted {
-		rewind[int32(s.number)] = offsets[s.number] //nolint:gosec // a shard is a partition number
+		rewind[int32(s.number)] = offsets[s.number]
 	}
 	w.session.Client().SetOffsets(map[string]map[int32]kgo.EpochOffset{topics.Commands: rewind}) // rule 14
 	return nil
@@ -64,7 +64,7 @@ func (w *Writer) committedOffsets(ctx context.Context, shards []*shard) (map[int
 	}
 	offsets := map[int]kgo.EpochOffset{}
 	for _, s := range shards {
-		partition := int32(s.number) //nolint:gosec // a shard is a partition number
+		partition := int32(s.number)
 		at, ok := committed.Lookup(topics.Commands, partition)
 		if ok && at.Err != nil {
 			return nil, fmt.Errorf("fetch committed command offset of shard %d: %w", s.number, at.Err)

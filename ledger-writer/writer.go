@@ -65,7 +65,7 @@ func (w *Writer) Run(ctx context.Context) error {
 // ending turns the end of ctx into a clean return.
 func ending(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // what was cut short was meant to be
 	}
 	return err
 }

@@ -124,6 +124,7 @@ func (m *model) effect(c *ledgerv1.Command) (word, delta string) {
 		return "applied", "0"
 	case ledgerv1.Operation_OPERATION_REPAIR:
 		return m.repair(c), "0"
+	default: // debit and credit
 	}
 	amount := number(c.GetAmount())
 	switch {

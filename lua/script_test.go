@@ -43,7 +43,7 @@ func applyToAll(t *testing.T, shards []*bench, round int) {
 		if r.Err != nil {
 			t.Fatal(r.Err)
 		}
-		if r.Decisions[0].Kind != Decided || r.Decisions[1].Kind != Remembered || r.Head.Position != uint64(round+1) { //nolint:gosec // small
+		if r.Decisions[0].Kind != Decided || r.Decisions[1].Kind != Remembered || r.Head.Position != uint64(round+1) {
 			t.Errorf("shard %d, round %d: %+v", i, round, r)
 		}
 		shards[i].head = r.Head

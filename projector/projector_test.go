@@ -117,13 +117,7 @@ func TestOperationThatThisLedgerDoesNotKnow(t *testing.T) {
 	event := b.ledger.event(0, func(c *ledgerv1.Command) { c.Operation = 99 })
 	b.produce(kgo.TryCommit, recordOf(t, 0, event))
 	b.book(2, 0)
-	r := b.start()
-	var enum string
-	b.must(b.rows.QueryRow(b.ctx, "SELECT type FROM system.columns WHERE database = currentDatabase() AND table = 'events' AND name = 'operation'").Scan(&enum))
-	if !strings.Contains(enum, "= 0") {
-		b.awaitHalt(r, 0, haltClickHouse) // the table cannot say it: nothing is skipped, nothing is made up
-		return
-	}
+	b.start()
 	b.awaitRows(0)
 	b.checkRows(0)
 }

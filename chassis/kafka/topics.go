@@ -86,8 +86,8 @@ func create(ctx context.Context, cfg Config, admin *kadm.Client, topic topics.To
 	for key, value := range topic.Configs {
 		configs[key] = &value
 	}
-	created, err := admin.CreateTopic(ctx, int32(cfg.Shards), int16(cfg.ReplicationFactor), configs, topic.Name) //nolint:gosec // both are bounded by Validate
-	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {                                                  // another service may start at the same moment
+	created, err := admin.CreateTopic(ctx, int32(cfg.Shards), int16(cfg.ReplicationFactor), configs, topic.Name)
+	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) { // another service may start at the same moment
 		return fmt.Errorf("create topic %s: %w (%s)", topic.Name, err, created.ErrMessage)
 	}
 	return nil

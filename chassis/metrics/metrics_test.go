@@ -127,7 +127,8 @@ func TestServeAnswersUntilItsContextEnds(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("ended with %v", err)
 	}
-	if _, err := client.Do(req); err == nil {
+	if resp, err := client.Do(req); err == nil {
+		_ = resp.Body.Close()
 		t.Error("still answers")
 	}
 }

@@ -33,7 +33,7 @@ func startServer(t *testing.T, args ...string) string {
 	_, port, _ := net.SplitHostPort(addr)
 	_ = listener.Close()
 	// The test's own context ends before its clean-ups; the server has to outlive the client.
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), binary, //nolint:gosec // found in PATH
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), binary,
 		append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", ""}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()

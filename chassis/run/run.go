@@ -55,7 +55,7 @@ func supervise(service string, args []string, start func(context.Context, []stri
 	for {
 		select {
 		case err := <-ended:
-			if cause, ok := context.Cause(ctx).(*SignalError); ok && isBare(err) {
+			if cause, ok := errors.AsType[*SignalError](context.Cause(ctx)); ok && isBare(err) {
 				err = cause
 			}
 			if err != nil && !errors.Is(err, pflag.ErrHelp) {

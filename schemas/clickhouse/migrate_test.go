@@ -20,8 +20,8 @@ func TestEveryStatementMayRunTwice(t *testing.T) {
 			t.Errorf("%s: ClickHouse has no transactions, say so", file)
 		}
 		for _, statement := range statements(text) {
-			if !strings.HasPrefix(statement, "CREATE TABLE IF NOT EXISTS ") && !strings.HasPrefix(statement, "CREATE OR REPLACE VIEW ") &&
-				!(strings.HasPrefix(statement, "ALTER TABLE ") && strings.Contains(statement, " IF NOT EXISTS ")) {
+			addsOnce := strings.HasPrefix(statement, "ALTER TABLE ") && strings.Contains(statement, " IF NOT EXISTS ")
+			if !strings.HasPrefix(statement, "CREATE TABLE IF NOT EXISTS ") && !strings.HasPrefix(statement, "CREATE OR REPLACE VIEW ") && !addsOnce {
 				t.Errorf("%s: may not run twice: %.60q", file, statement)
 			}
 		}

@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS ${LEDGER}.events
     decided_at      DateTime64(3, 'UTC')    COMMENT 'The writer''s clock when it decided' CODEC(Delta(8), ZSTD(1)),
     effective_at    DateTime64(3, 'UTC')    COMMENT 'When the business says it happened; decided_at where it does not say' CODEC(Delta(8), ZSTD(1)),
     command_id      String                  COMMENT 'Chosen by the caller; one id has one outcome' CODEC(ZSTD(1)),
-    operation       Enum8('open' = 1, 'debit' = 2, 'credit' = 3, 'repair' = 4) COMMENT 'What the command asked for' CODEC(ZSTD(1)),
+    operation       Enum8('unknown' = 0, 'open' = 1, 'debit' = 2, 'credit' = 3, 'repair' = 4) COMMENT 'What the command asked for' CODEC(ZSTD(1)),
     status          Enum8('applied' = 1, 'rejected' = 2) COMMENT 'What became of it' CODEC(ZSTD(1)),
     reason          LowCardinality(String)  COMMENT 'Why it was rejected; empty where applied',
     counter_account String                  COMMENT 'The other side of the posting' CODEC(ZSTD(1)),
