@@ -12,9 +12,11 @@ require (
 	github.com/twmb/franz-go/pkg/kadm v1.20.0
 	go.uber.org/zap v1.28.0
 	golang.org/x/sync v0.25.0
-	golang.org/x/term v0.47.0
+	golang.org/x/term v0.48.0
 	google.golang.org/protobuf v1.36.12
 )
+
+require github.com/stretchr/testify v1.12.1 // indirect
 
 require (
 	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c // indirect
