@@ -33,6 +33,7 @@ func (w *Writer) commit(ctx context.Context, unchanged map[int]kgo.EpochOffset) 
 		}
 		return nil
 	})
+	hit(trapPublished)
 	w.inTxn = false
 	committed, err := w.session.End(ctx, kgo.TryCommit)
 	switch {

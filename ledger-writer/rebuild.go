@@ -23,6 +23,7 @@ func (w *Writer) rebuild(ctx context.Context, shard int, last lua.Head, end int6
 		if err := build.Add(ctx, events); err != nil {
 			return err
 		}
+		hit(trapBuilding)
 		if time.Since(said) > rebuildProgress {
 			said = time.Now()
 			w.logger.Info("rebuilding", zap.Int("shard", shard), zap.Uint64("position", build.Head().Position), zap.Uint64("of", last.Position))
@@ -38,6 +39,7 @@ func (w *Writer) rebuild(ctx context.Context, shard int, last lua.Head, end int6
 	if err := build.Swap(ctx); err != nil {
 		return err
 	}
+	hit(trapSwapped)
 	took := time.Since(start)
 	w.logger.Info("shard rebuilt", zap.Int("shard", shard), zap.Uint64("events", last.Position), zap.Duration("took", took),
 		zap.Float64("events_per_second", float64(last.Position)/took.Seconds()))

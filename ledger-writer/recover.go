@@ -101,6 +101,7 @@ func (w *Writer) recoverShard(ctx context.Context, s *shard, offset kgo.EpochOff
 	if s.corrupt {
 		state = lua.State{Condition: lua.Broken, Why: "a record cannot be read"}
 	}
+	hit(trapInspected)
 	end, err := w.log.stableEnd(ctx, s.number) // rule 12: the head is read before the log
 	if err != nil {
 		return err
@@ -218,6 +219,7 @@ func (w *Writer) publishOutbox(ctx context.Context, s *shard, found finding, off
 	if err := w.commit(ctx, map[int]kgo.EpochOffset{s.number: offset}); err != nil {
 		return err
 	}
+	hit(trapSettled)
 	return w.store.Trim(ctx, s.number, ids)
 }
 
@@ -227,6 +229,7 @@ func (w *Writer) replay(ctx context.Context, shard int, from, last lua.Head, end
 	return w.log.after(ctx, shard, from, last, end, func(events []*ledgerv1.Event) error {
 		var err error
 		at, err = w.store.Replay(ctx, shard, at, events, generation)
+		hit(trapReplaying)
 		return err
 	})
 }
