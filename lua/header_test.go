@@ -13,7 +13,7 @@ import (
 
 const scriptLinesMax = 120
 
-var scriptNames = []string{"apply", "inspect", "replay", "swap"}
+var scriptNames = []string{"apply", "inspect", "load", "replay", "swap"}
 
 // header is what a script says about itself.
 type header struct {
@@ -202,6 +202,9 @@ func TestGoMarshalsWhatTheHeadersDocument(t *testing.T) {
 	}
 	if limit := fmt.Sprintf("at most %d events", EventsMax); !strings.Contains(read("replay.lua"), limit) {
 		t.Errorf("replay.lua does not say %q", limit)
+	}
+	if limit := fmt.Sprintf("at most %d rows", LoadMax); !strings.Contains(read("load.lua"), limit) {
+		t.Errorf("load.lua does not say %q", limit)
 	}
 	if keys := liveKeys(1); len(keys) != 4 {
 		t.Errorf("live keys %v", keys)

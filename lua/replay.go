@@ -46,12 +46,22 @@ func (b *Build) Head() Head { return b.head }
 
 // Add folds the next events of the log, at most EventsMax, each linked to the one before.
 func (b *Build) Add(ctx context.Context, events []*ledgerv1.Event) error {
-	head, err := b.store.fold(ctx, buildKeys(b.shard), words(b.head), b.head, events, b.generation)
+	chunk, err := b.Events(events)
 	if err != nil {
-		return fmt.Errorf("build shard %d: %w", b.shard, err)
+		return err
 	}
-	b.head = head
-	return nil
+	return b.Send(ctx, chunk)
+}
+
+// Events makes a chunk of the next events, which Send folds. So one goroutine can read and check events while another one sends: the
+// first alone uses everything but Send.
+func (b *Build) Events(events []*ledgerv1.Event) (Chunk, error) {
+	after, args, err := foldArgs(words(b.head), b.head, events, b.generation)
+	if err != nil {
+		return Chunk{}, fmt.Errorf("build shard %d: %w", b.shard, err)
+	}
+	b.head = after
+	return Chunk{script: replayScript, args: args}, nil
 }
 
 // Swap puts the build in the place of the live keys, all at once.
@@ -70,24 +80,33 @@ func (b *Build) Swap(ctx context.Context) error {
 func words(h Head) [2]string { return [2]string{fmt.Sprint(h.Position), h.Chain} }
 
 func (s *Store) fold(ctx context.Context, keys []string, from [2]string, before Head, events []*ledgerv1.Event, generation string) (Head, error) {
-	if len(events) > EventsMax {
-		return Head{}, fmt.Errorf("%d events in one call, at most %d", len(events), EventsMax)
+	_, args, err := foldArgs(from, before, events, generation)
+	if err != nil {
+		return Head{}, err
 	}
-	after := before
-	rows := make([]any, 0, 4*len(events))
-	for _, e := range events {
-		var err error
-		if after, err = HeadAfter(after, e); err != nil {
-			return Head{}, err
-		}
-		o := e.GetOutcome()
-		rows = append(rows, o.GetCommandId(), o.GetAccount(), e.GetFingerprint(), outcomeRecord(o))
-	}
-	args := append([]any{from[0], from[1], after.Position, after.Chain, generation}, rows...)
 	reply, err := s.run(ctx, replayScript, keys, args...)
 	if err != nil {
 		return Head{}, err
 	}
 	head, _, err := answer(reply)
 	return head, err
+}
+
+// foldArgs are the ARGV of replay.lua, and the head that the events lead to. Each is checked against the chain.
+func foldArgs(from [2]string, before Head, events []*ledgerv1.Event, generation string) (Head, []any, error) {
+	if len(events) > EventsMax {
+		return Head{}, nil, fmt.Errorf("%d events in one call, at most %d", len(events), EventsMax)
+	}
+	after := before
+	args := make([]any, 5, 5+4*len(events))
+	for _, e := range events {
+		next, record, err := link(after, e)
+		if err != nil {
+			return Head{}, nil, err
+		}
+		after = next
+		args = append(args, e.GetOutcome().GetCommandId(), e.GetOutcome().GetAccount(), e.GetFingerprint(), record)
+	}
+	args[0], args[1], args[2], args[3], args[4] = from[0], from[1], after.Position, after.Chain, generation
+	return after, args, nil
 }

@@ -17,6 +17,7 @@ var includeLine = regexp.MustCompile(`(?m)^-- @include (.+)$`)
 var (
 	applyScript   = load("apply")
 	replayScript  = load("replay")
+	loadScript    = load("load")
 	swapScript    = load("swap")
 	inspectScript = load("inspect")
 )

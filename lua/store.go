@@ -24,6 +24,9 @@ var (
 	ErrCorrupt = errors.New("redis holds a corrupt record")
 )
 
+// decidedWord is what a script answers that did what it was asked.
+const decidedWord = "DECIDED"
+
 // answer reads the words that every script returns: {"DECIDED" | "OUT_OF_SYNC" | "CORRUPT", position, chain, ...}.
 func answer(reply []any) (Head, []string, error) {
 	words, err := texts(reply)
@@ -35,7 +38,7 @@ func answer(reply []any) (Head, []string, error) {
 	}
 	rest := words[3:]
 	switch words[0] {
-	case "DECIDED":
+	case decidedWord:
 		head, err := parseHead(words[1], words[2])
 		return head, rest, err
 	case "OUT_OF_SYNC":

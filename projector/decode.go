@@ -17,7 +17,9 @@ import (
 type row struct {
 	account, commandID, counterAccount, unit string
 	reference, description, source, reason   string
+	accountStatus                            string
 	sequence, position, logOffset            uint64
+	sequenceAfter                            uint64
 	logTime, decidedAt, effectiveAt          time.Time
 	operation, status                        int8
 	delta, balance, held, floor              int64
@@ -101,6 +103,7 @@ func rowOf(record *kgo.Record, event *ledgerv1.Event) (row, error) {
 	if after == nil {
 		return r, nil
 	}
+	r.sequenceAfter, r.accountStatus = after.GetSequence(), after.GetStatus()
 	if r.balance, err = money.ParseMinor(after.GetBalance()); err != nil {
 		return row{}, fmt.Errorf("balance: %w", err)
 	}

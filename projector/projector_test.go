@@ -34,17 +34,18 @@ func TestRowSaysWhatTheEventSays(t *testing.T) {
 	b.start()
 	b.awaitRows(1)
 	type line struct {
-		Account, Operation, Status, Reason, Unit, Counter, Reference, Source string
-		Sequence, Position, BatchTo                                          uint64
-		Delta, Balance                                                       int64
-		Decided, Effective                                                   time.Time
-		Metadata                                                             map[string]string
+		Account, Operation, Status, Reason, Unit, Counter, Reference, Source, AccountStatus string
+		Sequence, Position, BatchTo, SequenceAfter                                          uint64
+		Delta, Balance                                                                      int64
+		Decided, Effective                                                                  time.Time
+		Metadata                                                                            map[string]string
 	}
 	read := func(position int) (l line) {
 		b.must(b.rows.QueryRow(b.ctx, `SELECT account, toString(operation), toString(status), reason, unit, counter_account, reference, source,
-			sequence, position, batch_to, delta, balance_after, decided_at, effective_at, metadata FROM events WHERE position = ?`, position).
+			sequence, position, batch_to, delta, balance_after, decided_at, effective_at, metadata,
+			sequence_after, account_status FROM events WHERE position = ?`, position).
 			Scan(&l.Account, &l.Operation, &l.Status, &l.Reason, &l.Unit, &l.Counter, &l.Reference, &l.Source,
-				&l.Sequence, &l.Position, &l.BatchTo, &l.Delta, &l.Balance, &l.Decided, &l.Effective, &l.Metadata))
+				&l.Sequence, &l.Position, &l.BatchTo, &l.Delta, &l.Balance, &l.Decided, &l.Effective, &l.Metadata, &l.SequenceAfter, &l.AccountStatus))
 		return l
 	}
 	opened, credited, refused := read(1), read(4), read(5)
@@ -58,6 +59,11 @@ func TestRowSaysWhatTheEventSays(t *testing.T) {
 	}
 	if refused.Operation != "debit" || refused.Status != "rejected" || refused.Reason != "INSUFFICIENT_FUNDS" || refused.Sequence != 0 || refused.Balance != 30 {
 		t.Errorf("refused debit: %+v", refused)
+	}
+	for l, want := range map[*line]uint64{&opened: 1, &credited: 4, &refused: 4} { // the account is known whatever became of the command
+		if l.SequenceAfter != want || l.AccountStatus != "active" {
+			t.Errorf("account is %q at %d, expected active at %d", l.AccountStatus, l.SequenceAfter, want)
+		}
 	}
 }
 

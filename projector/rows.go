@@ -13,7 +13,9 @@ import (
 type rows struct {
 	account, commandID, counterAccount, unit []string
 	reference, description, source, reason   []string
+	accountStatus                            []string
 	sequence, position, logOffset, batchTo   []uint64
+	sequenceAfter                            []uint64
 	shard                                    []uint16
 	logTime, decidedAt, effectiveAt          []time.Time
 	operation, status                        []int8
@@ -41,6 +43,8 @@ func (r *rows) append(shard int32, e row) {
 	r.balance = append(r.balance, e.balance)
 	r.held = append(r.held, e.held)
 	r.floor = append(r.floor, e.floor)
+	r.sequenceAfter = append(r.sequenceAfter, e.sequenceAfter)
+	r.accountStatus = append(r.accountStatus, e.accountStatus)
 	r.reference = append(r.reference, e.reference)
 	r.description = append(r.description, e.description)
 	r.metadata = append(r.metadata, e.metadata)
@@ -70,8 +74,9 @@ func (r *rows) columns() []tableColumn {
 		{"log_offset", r.logOffset}, {"log_time", r.logTime}, {"decided_at", r.decidedAt}, {"effective_at", r.effectiveAt},
 		{"command_id", r.commandID}, {"operation", r.operation}, {"status", r.status}, {"reason", r.reason},
 		{"counter_account", r.counterAccount}, {"unit", r.unit}, {"delta", r.delta}, {"balance_after", r.balance},
-		{"held_after", r.held}, {"floor_after", r.floor}, {"reference", r.reference}, {"description", r.description},
-		{"metadata", r.metadata}, {"source", r.source}, {"fingerprint", r.fingerprint}, {"chain", r.chain}, {"batch_to", r.batchTo},
+		{"held_after", r.held}, {"floor_after", r.floor}, {"sequence_after", r.sequenceAfter}, {"account_status", r.accountStatus},
+		{"reference", r.reference}, {"description", r.description}, {"metadata", r.metadata},
+		{"source", r.source}, {"fingerprint", r.fingerprint}, {"chain", r.chain}, {"batch_to", r.batchTo},
 	}
 }
 

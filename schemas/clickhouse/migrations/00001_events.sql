@@ -25,6 +25,8 @@ CREATE TABLE IF NOT EXISTS ${LEDGER}.events
     balance_after   Int64                   COMMENT 'Balance after it in minor units, as Redis said; 0 where there is no account' CODEC(T64, ZSTD(1)),
     held_after      Int64                   COMMENT 'Held after it in minor units' CODEC(T64, ZSTD(1)),
     floor_after     Int64                   COMMENT 'Floor after it in minor units' CODEC(T64, ZSTD(1)),
+    sequence_after  UInt64                  COMMENT 'Sequence of the account after it, also where rejected; 0 where there is no account' CODEC(T64, ZSTD(1)),
+    account_status  LowCardinality(String)  COMMENT 'Status of the account after it; empty where there is no account',
     reference       String                  COMMENT 'The caller''s own reference' CODEC(ZSTD(1)),
     description     String                  COMMENT 'The caller''s text' CODEC(ZSTD(1)),
     metadata        Map(String, String)     COMMENT 'The caller''s metadata' CODEC(ZSTD(1)),

@@ -1,0 +1,111 @@
+package lua
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+)
+
+// LoadMax is how many accounts or outcomes one call of load.lua takes: what Lua can unpack, and what Redis writes in about 2 ms.
+const LoadMax = 2000
+
+// Chunk is one step of a build, ready to be sent. Chunks are sent once each, in the order in which they were made.
+type Chunk struct {
+	script *redis.Script
+	args   []any
+}
+
+// Load fills a new build with a shard as it was at one position: accounts and outcomes in any order of chunks, then Done.
+// The build's goroutine uses it, before any event is added.
+type Load struct {
+	build    *Build
+	chunks   int
+	accounts int
+	at       Head
+}
+
+// Load begins to fill a build at Genesis.
+func (b *Build) Load() *Load { return &Load{build: b, at: Genesis} }
+
+// Head is how far the outcomes have been taken; each was checked against the chain of the one before.
+func (l *Load) Head() Head { return l.at }
+
+// Accounts makes a chunk of at most LoadMax accounts, none of which was in another chunk.
+func (l *Load) Accounts(page []Account) (Chunk, error) {
+	rows := make([]any, 0, 2*len(page))
+	for _, a := range page {
+		state := &ledgerv1.AccountState{
+			Balance: strconv.FormatInt(a.Balance, 10), Held: strconv.FormatInt(a.Held, 10), Floor: strconv.FormatInt(a.Floor, 10),
+			Sequence: a.Sequence, Unit: a.Unit, Status: a.Status,
+		}
+		record := stateRecord(state)
+		if _, err := ParseAccount(a.ID, record); err != nil {
+			return Chunk{}, fmt.Errorf("load shard %d: %w", l.build.shard, err)
+		}
+		rows = append(rows, a.ID, record)
+	}
+	l.accounts += len(page)
+	return l.chunk("accounts", rows)
+}
+
+// Outcomes makes a chunk of the next events, at most LoadMax, in the order of their positions from 1. Each must be what its chain says;
+// ErrChainBroken tells that one is not. Their commands are not needed.
+func (l *Load) Outcomes(page []*ledgerv1.Event) (Chunk, error) {
+	rows := make([]any, 0, 2*len(page))
+	for _, e := range page {
+		after, record, err := link(l.at, e)
+		if err != nil {
+			return Chunk{}, fmt.Errorf("load shard %d: %w", l.build.shard, err)
+		}
+		l.at = after
+		rows = append(rows, e.GetOutcome().GetCommandId(), string(e.GetFingerprint())+record)
+	}
+	return l.chunk("outcomes", rows)
+}
+
+func (l *Load) chunk(part string, rows []any) (Chunk, error) {
+	if len(rows) > 2*LoadMax {
+		return Chunk{}, fmt.Errorf("%d %s in one call, at most %d", len(rows)/2, part, LoadMax)
+	}
+	before := l.place()
+	l.chunks++
+	return l.build.loadChunk(before, l.place(), Genesis.Chain, part, "", rows), nil
+}
+
+// Done makes the last chunk, with which the build stands at Head and events can be added.
+func (l *Load) Done() Chunk {
+	l.build.head = l.at
+	return l.build.loadChunk(l.place(), fmt.Sprint(l.at.Position), l.at.Chain, "last", fmt.Sprint(l.accounts), nil)
+}
+
+// place is what stands in the build's head instead of a position while it is loaded.
+func (l *Load) place() string {
+	if l.chunks == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("load:%d", l.chunks)
+}
+
+func (b *Build) loadChunk(before, after, chain, part, accounts string, rows []any) Chunk {
+	return Chunk{script: loadScript, args: append([]any{b.generation, before, after, chain, part, accounts}, rows...)}
+}
+
+// Send puts one chunk into Redis. ErrOutOfSync: the build is not where the chunk belongs, because another recovery began one of its own, or the
+// reply to a chunk was lost; begin again.
+func (b *Build) Send(ctx context.Context, c Chunk) error {
+	reply, err := b.store.run(ctx, c.script, buildKeys(b.shard), c.args...)
+	if err == nil && len(reply) == 3 && reply[0] == decidedWord {
+		return nil // where it stands in a load is no head
+	}
+	if err == nil {
+		_, _, err = answer(reply)
+	}
+	if err != nil {
+		return fmt.Errorf("build shard %d: %w", b.shard, err)
+	}
+	return nil
+}
