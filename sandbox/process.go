@@ -115,6 +115,7 @@ func (c *child) stop() error {
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop process %d: %w", c.pid(), err)
 	}
+	_ = c.cmd.Process.Signal(syscall.SIGCONT) // a paused child would not hear of it
 	select {
 	case <-c.ended:
 		return nil

@@ -23,6 +23,8 @@ type RedisOptions struct {
 	AppendOnly bool
 	// ExtraArgs go to redis-server after the others and win, such as "--appendfsync", "always".
 	ExtraArgs []string
+
+	configFile string // goes before all arguments; Sentinel keeps its state there
 }
 
 // Redis is a private redis-server with maxmemory-policy noeviction. Safe for concurrent use.
@@ -79,6 +81,9 @@ func (r *Redis) start(ctx context.Context) error {
 	}
 	args := append([]string{"--port", strconv.Itoa(r.options.Port), "--bind", "127.0.0.1", "--dir", r.options.Dir, "--daemonize", "no",
 		"--save", "", "--appendonly", appendOnly, "--maxmemory-policy", "noeviction"}, r.options.ExtraArgs...)
+	if r.options.configFile != "" {
+		args = append([]string{r.options.configFile}, args...)
+	}
 	process, err := startChild(binary, args, nil)
 	if err != nil {
 		return err
@@ -183,4 +188,19 @@ func (r *Redis) Restart(ctx context.Context) error {
 		return err
 	}
 	return r.start(ctx)
+}
+
+// Pause stops the server with SIGSTOP: connections stay open and nobody is answered, until Resume.
+func (r *Redis) Pause() error { return r.signal((*child).pause) }
+
+// Resume lets a paused server go on. What clients sent meanwhile it executes now.
+func (r *Redis) Resume() error { return r.signal((*child).resume) }
+
+func (r *Redis) signal(send func(*child) error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.process == nil {
+		return errors.New("redis-server is not running")
+	}
+	return send(r.process)
 }
