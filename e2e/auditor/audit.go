@@ -53,15 +53,20 @@ func (v *Verdict) Err() error {
 	return errors.Join(problems...)
 }
 
-// Audit checks four invariants: money is conserved; no floor is broken at any prefix of the log; every command id has exactly one outcome,
-// the expected one; every account is the same in the books, in Redis and in ClickHouse, at the same sequence.
+// Audit checks that money is conserved; that no floor is broken at any prefix of the log; that every command id has exactly one outcome, the
+// expected one, that Redis remembers it and nobody was told another; that positions and sequences have no gap; that every account is the same in
+// the books, in Redis and in ClickHouse, at the same sequence, and every event one row; and that the outbox is empty.
 func (l Ledger) Audit(ctx context.Context) (*Verdict, error) {
 	v := &Verdict{}
-	commands, err := l.read(ctx, topics.Commands)
+	heard, err := l.replies(ctx, v)
 	if err != nil {
 		return nil, err
 	}
-	events, err := l.read(ctx, topics.Events)
+	commands, err := l.Records(ctx, topics.Commands)
+	if err != nil {
+		return nil, err
+	}
+	events, err := l.Records(ctx, topics.Events)
 	if err != nil {
 		return nil, err
 	}
@@ -81,12 +86,22 @@ func (l Ledger) Audit(ctx context.Context) (*Verdict, error) {
 		v.Events += len(events[int32(shard)])
 		v.Accounts += len(books.Accounts)
 		v.checkLog(shard, books, events[int32(shard)])
+		v.checkReplies(events[int32(shard)], heard)
+		if err := l.checkRemembered(ctx, v, shard, books); err != nil {
+			return nil, err
+		}
+		if err := l.checkRows(ctx, v, shard, events[int32(shard)]); err != nil {
+			return nil, err
+		}
 		if err := l.checkRedis(ctx, v, shard, books); err != nil {
 			return nil, err
 		}
 		if err := l.checkClickHouse(ctx, v, shard, books); err != nil {
 			return nil, err
 		}
+	}
+	for id := range heard {
+		v.complain("command %s was answered, and has no event", id)
 	}
 	return v, l.checkConserved(ctx, v)
 }
@@ -213,8 +228,8 @@ func (l Ledger) checkConserved(ctx context.Context, v *Verdict) error {
 	return rows.Err()
 }
 
-// read returns all committed records of a topic, by partition, in their order.
-func (l Ledger) read(ctx context.Context, topic string) (map[int32][]*kgo.Record, error) {
+// Records returns all committed records of a topic, by partition, in their order.
+func (l Ledger) Records(ctx context.Context, topic string) (map[int32][]*kgo.Record, error) {
 	client, err := kafka.NewClient(l.Kafka, zap.NewNop(), kgo.ConsumeTopics(topic), kgo.KeepControlRecords())
 	if err != nil {
 		return nil, err
