@@ -202,6 +202,20 @@ func (c Call) result(reply []any) Result {
 	return r
 }
 
+// recordsOf walks the records of new outcomes as apply.lua writes them: each with its fingerprint (any 16 bytes) before it, "\n" between two.
+func recordsOf(text string) iter.Seq2[Fingerprint, string] {
+	return func(yield func(Fingerprint, string) bool) {
+		for len(text) > len(Fingerprint{}) {
+			fingerprint := Fingerprint([]byte(text[:len(Fingerprint{})]))
+			record, rest, _ := strings.Cut(text[len(Fingerprint{}):], "\n")
+			if !yield(fingerprint, record) {
+				return
+			}
+			text = rest
+		}
+	}
+}
+
 // decisions puts the records of new outcomes and the known ones back into the order of the commands, and links the new ones from the expected
 // head to the one that Redis answered.
 func (c Call) decisions(head Head, records, known string) ([]Decision, error) {
@@ -212,15 +226,15 @@ func (c Call) decisions(head Head, records, known string) ([]Decision, error) {
 		}
 	}
 	at := c.Expected
-	next, stop := iter.Pull(lines(records))
+	next, stop := iter.Pull2(recordsOf(records))
 	defer stop()
 	for i := range decisions {
 		if decisions[i].Kind != 0 {
 			continue
 		}
 		command := &c.Commands[i]
-		record, ok := next()
-		if !ok {
+		fingerprint, record, ok := next()
+		if !ok || fingerprint != command.Fingerprint {
 			return nil, fmt.Errorf("no record for command %q", command.GetCommandId())
 		}
 		at = at.Next(command.GetCommandId(), command.Fingerprint, record)

@@ -20,7 +20,8 @@
 --   5 unit ("USD/2")   6 fingerprint   7 conditions ("<deadline ms or -> <sequence or ->")
 -- Returns
 --   {"DECIDED", position, chain, records, known}
---     records   of what was decided now, in order, one a line: "<position> <decided at ms> <applied or REASON> <delta> <account record or ->"
+--     records   of what was decided now, in order, each with its fingerprint before it and "\n" between two:
+--               "<position> <decided at ms> <applied or REASON> <delta> <account record or ->"
 --     known     the other commands, one a line: "<number in the call, from 1> <remembered, or reused: with another payload> <record>"
 --   {"OUT_OF_SYNC", position, chain, why}   nothing written; the caller recovers
 --   {"CORRUPT", position, chain, what}      nothing written; the caller rebuilds the shard
@@ -29,13 +30,13 @@
 --   one outcome per id; position and sequence without gaps; balance - held >= floor after a debit; amounts exact to 18 digits;
 --   whatever goes wrong, either everything of a call is written or nothing
 
--- @include amount account open debit credit repair checks
+-- @include amount text account standing checks open debit credit repair
 
 local ACCOUNTS, OUTCOMES, OUTBOX, HEAD = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local believed_position, believed_chain, now = ARGV[1], ARGV[2], ARGV[3]
 local FIRST, WIDTH = 5, 7
 local decide = { open = open, debit = debit, credit = credit, repair = repair }
-local format, sub, sha1hex = string.format, string.sub, redis.sha1hex
+local sub, sha1hex = string.sub, redis.sha1hex
 
 -- 1. the head, the arguments and the keys
 local head = redis.pcall('HMGET', HEAD, 'position', 'chain', 'generation')
@@ -46,12 +47,13 @@ if head[1] ~= believed_position or head[2] ~= believed_chain then return stop('O
 local function invalid(why) return redis.error_reply('INVALID_ARGUMENT ' .. why) end
 if (#ARGV - FIRST + 1) % WIDTH ~= 0 then return invalid('number of arguments') end
 if not string.find(now, '^%d+$') then return invalid('clock') end
-local ids, names, place = { '' }, { '' }, {}
+local ids, names, place, count = { '' }, { '' }, {}, 0
 for i = FIRST, #ARGV, WIDTH do
     local id, name = ARGV[i], ARGV[i + 1]
     local why = malformed(id, name, ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5])
     if why then return invalid(why .. ' of command ' .. id) end
-    ids[#ids + 1] = id
+    count = count + 1
+    ids[count + 1] = id
     if not place[name] then
         names[#names + 1] = name
         place[name] = #names
@@ -65,16 +67,17 @@ if records.err or records[1] ~= believed_chain then return stop('OUT_OF_SYNC', r
 -- 2. decide, in memory
 local accounts, changed, decided = {}, {}, {}
 for name, at in pairs(place) do
-    accounts[name] = records[at] and account(records[at])
-    if records[at] and not accounts[name] then return stop('CORRUPT', 'account ' .. name) end
+    local a = records[at] and account(records[at])
+    if records[at] and not a then return stop('CORRUPT', 'account ' .. name) end
+    accounts[name] = a and standing(a)
 end
 
-local position, chain = tonumber(believed_position), believed_chain
-local lines, known, skipped = {}, {}, {}
-local outcomes = { OUTCOMES, '', '' }
-for i = FIRST, #ARGV, WIDTH do
+local position, chain, counter, at = tonumber(believed_position), believed_chain, {}, ' ' .. now .. ' '
+local known, skipped, lines, fresh = {}, {}, {}, 0
+local outcomes, written = { OUTCOMES, '', '' }, 3
+for number = 1, count do
+    local i = FIRST + (number - 1) * WIDTH
     local id, name, operation, terms, unit, fingerprint = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5]
-    local number = (i - FIRST) / WIDTH + 1
     local outcome = decided[id] or remembered[number + 1]
     if outcome then
         local word = sub(outcome, 1, 16) == fingerprint and ' remembered ' or ' reused '
@@ -83,16 +86,19 @@ for i = FIRST, #ARGV, WIDTH do
         local a, word, delta, after = accounts[name], terms, nil, nil
         if operation ~= 'refuse' then word = unmet(operation, a, unit, ARGV[i + 6], now) end
         if not word then word, delta, after = decide[operation](a, terms, unit, head[3]) end
+        position = position + 1
+        local p1, p2 = counted(counter, position)
         if after then
             accounts[name], changed[name] = after, true
-            records[place[name]] = account_record(after)
+            local b1, b2, b3 = balance_text(after)
+            local s1, s2 = counted(after.counter, after.sequence)
+            outcome = fingerprint .. p1 .. p2 .. at .. 'applied ' .. delta .. ' ' .. b1 .. b2 .. b3 .. after.held_text .. s1 .. s2 .. after.tail
+        else
+            outcome = fingerprint .. p1 .. p2 .. at .. word .. ' 0 ' .. (a and unchanged(a) or '-')
         end
-        position = position + 1
-        local record = format('%d %s %s %s %s', position, now, word, delta or '0', records[place[name]] or '-')
-        outcome = fingerprint .. record
         chain = sha1hex(chain .. id .. '\n' .. outcome)
-        decided[id], lines[#lines + 1] = outcome, record
-        outcomes[#outcomes + 1], outcomes[#outcomes + 2] = id, outcome
+        decided[id], fresh, written = outcome, fresh + 1, written + 2
+        lines[fresh], outcomes[written - 1], outcomes[written] = outcome, id, outcome
     end
 end
 local answer = { 'DECIDED', format('%d', position), chain, table.concat(lines, '\n'), table.concat(known, '\n') }
@@ -102,12 +108,12 @@ if chain == believed_chain then return answer end
 local entry = redis.pcall('XADD', OUTBOX, 'NOMKSTREAM', format('%d-%d', position, tonumber(sub(chain, 1, 12), 16)),
     'prev', believed_chain, 'records', answer[4], 'known', table.concat(skipped, ' '), 'bodies', ARGV[4])
 if not entry or entry.err then return stop('OUT_OF_SYNC', entry and entry.err or 'outbox') end
-local written = { ACCOUNTS, '', chain }
+local states = { ACCOUNTS, '', chain }
 for name in pairs(changed) do
-    written[#written + 1], written[#written + 2] = name, records[place[name]]
+    states[#states + 1], states[#states + 2] = name, account_record(accounts[name])
 end
 outcomes[3] = chain
-redis.call('HSET', unpack(written))
+redis.call('HSET', unpack(states))
 redis.call('HSET', unpack(outcomes))
 redis.call('HSET', HEAD, 'position', answer[2], 'chain', chain)
 return answer

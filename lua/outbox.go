@@ -116,8 +116,11 @@ func parseEntry(shard int, raw any) (Entry, error) {
 		return Entry{}, fmt.Errorf("outbox entry %s: %w", id, err)
 	}
 	head := Head{}
-	for record := range lines(f[3]) {
+	for fingerprint, record := range recordsOf(f[3]) {
 		event, err := bodies.event(shard, record)
+		if err == nil && Fingerprint(event.GetFingerprint()) != fingerprint {
+			err = fmt.Errorf("record %q has another fingerprint than its body", record)
+		}
 		if err != nil {
 			return Entry{}, fmt.Errorf("outbox entry %s: %w", id, err)
 		}

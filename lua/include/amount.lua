@@ -35,13 +35,15 @@ local function in_range(high, low)
     return high < BASE and (high > -BASE or (high == -BASE and low > 0))
 end
 
+-- The magnitude of a number, and its sign as text.
+local function magnitude(high, low)
+    if high >= 0 then return '', high, low end
+    if low == 0 then return '-', -high, 0 end
+    return '-', -high - 1, BASE - low
+end
+
 local function digits(high, low)
-    if high == 0 then return low == 0 and '0' or string.format('%d', low) end
-    local sign = ''
-    if high < 0 then
-        sign, high, low = '-', -high, -low
-        if low < 0 then high, low = high - 1, low + BASE end
-    end
-    if high == 0 then return string.format('%s%d', sign, low) end
-    return string.format('%s%d%09d', sign, high, low)
+    local sign, most, least = magnitude(high, low)
+    if most == 0 then return sign .. string.format('%d', least) end
+    return sign .. string.format('%d%09d', most, least)
 end

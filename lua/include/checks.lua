@@ -1,5 +1,12 @@
--- Units of this call that were found well-formed.
-local units = {}
+-- Units and amounts of this call that were found well-formed; amounts with their limbs.
+local units, amounts = {}, {}
+
+local function well_formed_amount(terms)
+    if #terms > 18 or not string.find(terms, '^[1-9]%d*$') then return false end
+    local high, low = amount(terms)
+    amounts[terms] = { high = high, low = low, negative = '-' .. terms }
+    return true
+end
 
 -- What must hold of the arguments, whoever sends them: Go checked the same before. nil = well-formed.
 local function malformed(id, name, operation, terms, unit, fingerprint)
@@ -13,7 +20,7 @@ local function malformed(id, name, operation, terms, unit, fingerprint)
         units[unit] = true
     end
     if operation == 'debit' or operation == 'credit' then
-        return not (#terms <= 18 and string.find(terms, '^[1-9]%d*$')) and 'amount' or nil
+        return not (amounts[terms] or well_formed_amount(terms)) and 'amount' or nil
     elseif operation == 'open' then
         local negative = #terms <= 19 and string.find(terms, '^%-[1-9]%d*$')
         return not (terms == '0' or negative) and 'floor' or nil

@@ -1,10 +1,9 @@
--- debit: terms = the amount; needs amount <= available = balance - held - floor.
+-- debit: terms = the amount; needs amount <= available = balance - held - floor, which is to say: what it leaves is not below held + floor.
 local function debit(a, taken)
-    local high, low = amount(taken)
-    local available_high, available_low = minus(a.balance_high, a.balance_low, a.held_high, a.held_low)
-    available_high, available_low = minus(available_high, available_low, a.floor_high, a.floor_low)
-    if below(available_high, available_low, high, low) then return 'INSUFFICIENT_FUNDS' end
-    a.balance_high, a.balance_low = minus(a.balance_high, a.balance_low, high, low)
-    a.sequence = a.sequence + 1
-    return 'applied', '-' .. taken, a
+    local known = amounts[taken]
+    local high, low = minus(a.balance_high, a.balance_low, known.high, known.low)
+    if below(high, low, a.least_high, a.least_low) then return 'INSUFFICIENT_FUNDS' end
+    a.balance_high, a.balance_low = high, low
+    a.sequence, a.record = a.sequence + 1, nil
+    return nil, known.negative, a
 end

@@ -21,5 +21,5 @@ local function repair(a, terms, _, generation)
         a = log
     end
     a.sequence = a.sequence + 1
-    return 'applied', '0', a
+    return nil, '0', standing(a)
 end
