@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -139,6 +140,7 @@ func TestPasswordOpensAndIsNotInErrors(t *testing.T) {
 type cutter struct {
 	listener  net.Listener
 	evaluated atomic.Int64
+	asked     atomic.Int64 // for the map of slots
 }
 
 func startCutter(t *testing.T) *cutter {
@@ -191,6 +193,7 @@ func (c *cutter) serve(conn net.Conn) {
 		case words[0] == "hello":
 			_, _ = fmt.Fprint(conn, "%1\r\n+proto\r\n:3\r\n")
 		case words[0] == "cluster" && words[1] == "slots":
+			c.asked.Add(1)
 			_, _ = fmt.Fprintf(conn, "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$%d\r\n%s\r\n:%s\r\n", len(host), host, port)
 		case words[0] == "command":
 			_, _ = fmt.Fprint(conn, "*0\r\n")
@@ -226,5 +229,28 @@ func TestScriptWhoseAnswerIsLostIsNeverSentAgainByTheLibrary(t *testing.T) {
 				t.Errorf("pipeline: sent %d times", n-1)
 			}
 		})
+	}
+}
+
+func TestTroubleWithAMasterMakesTheClusterClientAskWhoServesItsSlots(t *testing.T) {
+	t.Parallel()
+	server := startCutter(t)
+	c := client(t, load(t, "REDIS_ADDRS="+server.listener.Addr().String(), "REDIS_CLUSTER=true"))
+	call := func(s goredis.Scripter) {
+		_ = s.EvalSha(t.Context(), strings.Repeat("a", 40), []string{"ledger:{0}:head"}).Err()
+	}
+	call(c) // the first one asks in any case
+	for name, failing := range map[string]func(){
+		"single call": func() { call(c) },
+		"pipeline": func() {
+			_, _ = c.Pipelined(t.Context(), func(p goredis.Pipeliner) error { call(p); return nil })
+		},
+	} {
+		const patience = 20 * time.Second // by itself the library asks once a minute
+		for before, start := server.asked.Load(), time.Now(); server.asked.Load() == before; failing() {
+			if time.Since(start) > patience {
+				t.Fatalf("%s: nobody asked", name)
+			}
+		}
 	}
 }

@@ -65,7 +65,11 @@ func NewClient(cfg Config) (goredis.UniversalClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	return goredis.NewUniversalClient(opts), nil
+	client := goredis.NewUniversalClient(opts)
+	if cluster, ok := client.(*goredis.ClusterClient); ok {
+		cluster.AddHook(slotMap{cluster})
+	}
+	return client, nil
 }
 
 func options(cfg Config) (*goredis.UniversalOptions, error) {
