@@ -1,0 +1,227 @@
+// Package chaos tries to break the ledger. Each seed starts a whole one on real engines, with the services in processes of their own, drives a
+// skewed and hostile workload, and carries out faults that the seed draws; then everything is made healthy, and the independent auditor, the
+// reconciler and a linearizability checker judge what is left. The same seed draws the same commands and faults again; the timing of threads and
+// processes is the machine's, so a violation may need several tries to come back.
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hotledger/hotledger/sandbox"
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Options of Run.
+type Options struct {
+	// Seeds to run: Seed, Seed+1, ... 0 = as many as Minutes allow.
+	Seeds int
+	// Seed is the first; 0 = drawn.
+	Seed uint64
+	// KeepGoing after a violation.
+	KeepGoing bool
+	// Limit ends the run after the seed that is running then; 0 = none.
+	Limit time.Duration
+	// Keep leaves the logs of seeds without violations, too.
+	Keep bool
+	Out  io.Writer
+}
+
+// silent drops what the Redis library prints by itself: refused connections are what is tested here.
+type silent struct{}
+
+// Printf drops.
+func (silent) Printf(context.Context, string, ...any) {}
+
+// ErrViolation says that an invariant did not hold.
+var ErrViolation = errors.New("an invariant was violated")
+
+// Result sums up a run.
+type Result struct{ Seeds, Violations int }
+
+// seedMax bounds one seed in all.
+const seedMax = 4 * time.Minute
+
+// Run runs the seeds. The error is about the rig; violations are in the Result.
+func Run(ctx context.Context, o Options) (Result, error) {
+	var result Result
+	goredis.SetLogger(silent{})
+	dir, err := os.MkdirTemp("", "hotledger-chaos-")
+	if err != nil {
+		return result, err
+	}
+	defer func() { _ = os.Remove(dir) }() // stays where logs are kept
+	programs, err := build(ctx, dir)
+	if err != nil {
+		return result, err
+	}
+	defer func() { _, _ = os.Remove(programs.writer), os.Remove(programs.projector) }()
+	rows, err := sandbox.StartClickHouse(ctx, sandbox.ClickHouseOptions{})
+	if err != nil {
+		return result, err
+	}
+	defer func() { _ = rows.Stop() }()
+	if o.Seed == 0 {
+		o.Seed = uint64(rand.Uint32()) //nolint:gosec // which seed comes first matters to nobody
+	}
+	for start := time.Now(); o.Seeds == 0 || result.Seeds < o.Seeds; {
+		seed := o.Seed + uint64(result.Seeds)
+		violated, err := runSeed(ctx, o, seed, rows, programs, filepath.Join(dir, fmt.Sprint(seed)))
+		if err != nil {
+			return result, fmt.Errorf("seed %d: %w", seed, err)
+		}
+		result.Seeds++
+		if violated {
+			result.Violations++
+		}
+		if violated && !o.KeepGoing || o.Limit > 0 && time.Since(start) > o.Limit {
+			break
+		}
+	}
+	return result, nil
+}
+
+// runSeed runs one seed.
+func runSeed(ctx context.Context, o Options, seed uint64, rows *sandbox.ClickHouse, programs binaries, dir string) (violated bool, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, seedMax, fmt.Errorf("a seed took longer than %s", seedMax))
+	defer cancel()
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return false, err
+	}
+	begin := time.Now()
+	w, err := newWorld(ctx, Draw(seed), rows, programs, dir)
+	if err != nil {
+		return false, err
+	}
+	ended := sync.OnceFunc(w.end)
+	defer ended()
+	report, err := w.play(ctx)
+	if err != nil {
+		return false, err
+	}
+	ended() // before the logs are read or removed
+	report.took = time.Since(begin)
+	report.print(o.Out, w)
+	if len(w.complaints) == 0 && !o.Keep {
+		return false, os.RemoveAll(dir)
+	}
+	return len(w.complaints) > 0, nil
+}
+
+// report is what one seed did.
+type report struct {
+	commands, events    int
+	operations, unknown int
+	hits                int // requests and answers that were spoiled
+	quiet, took         time.Duration
+	faults, recoveries  map[string]int
+}
+
+// play is a seed from its first command to its verdict.
+func (w *world) play(ctx context.Context) (*report, error) {
+	if err := w.historian.open(ctx, w.client); err != nil {
+		return nil, err
+	}
+	var opening []*kgo.Record
+	for _, c := range w.load.Opening() {
+		opening = append(opening, w.load.Record(c))
+	}
+	if err := w.send(ctx, opening); err != nil {
+		return nil, err
+	}
+	w.started = time.Now()
+	active, calm := context.WithTimeout(ctx, w.plan.Active)
+	defer calm()
+	var busy sync.WaitGroup
+	busy.Go(func() { w.remember(active) })
+	busy.Go(func() { w.unleash(ctx) })
+	w.historian.run(active, w.plan.Seed, w.client)
+	sent := w.waves(ctx)
+	busy.Wait()
+	r := &report{faults: map[string]int{}, hits: w.heal()}
+	w.note("healed")
+	for _, f := range w.plan.Faults {
+		r.faults[string(f.Kind)]++
+	}
+	healed := time.Now()
+	w.historian.clients.Wait()
+	// What was decided must stay decided, also for whoever asks late.
+	if err := errors.Join(sent, w.send(ctx, w.load.Again(lateRetries))); err != nil {
+		return nil, err
+	}
+	if err := w.awaitQuiet(ctx); err != nil {
+		w.complain("%v", err)
+	}
+	r.quiet = time.Since(healed)
+	verdict := w.judge(ctx)
+	r.commands, r.events = verdict.Commands, verdict.Events
+	var problems []string
+	r.operations, r.unknown, problems = w.historian.check()
+	for _, p := range problems {
+		w.complain("%s", p)
+	}
+	r.recoveries = w.recoveries()
+	return r, ctx.Err()
+}
+
+// lateRetries are sent when everything is over.
+const lateRetries = 150
+
+// waves sends the bursts of commands at their times.
+func (w *world) waves(ctx context.Context) error {
+	for _, wave := range w.plan.Waves {
+		w.sleep(ctx, time.Until(w.started.Add(wave.At)))
+		records, _ := w.load.Draw(wave.Commands)
+		if err := w.send(ctx, records); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) send(ctx context.Context, records []*kgo.Record) error {
+	if err := w.sender.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		return fmt.Errorf("send commands: %w", err)
+	}
+	return nil
+}
+
+func (r *report) print(out io.Writer, w *world) {
+	say := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) } // to a terminal or a buffer
+	verdict := "ok"
+	if len(w.complaints) > 0 {
+		verdict = "VIOLATED"
+	}
+	say("seed %d %s  %.1f s (quiet %.1f s)  %d commands, %d events, %d operations (%d unknown), %d spoiled | faults %s | recoveries %s\n",
+		w.plan.Seed, verdict, r.took.Seconds(), r.quiet.Seconds(), r.commands, r.events, r.operations, r.unknown, r.hits, counts(r.faults), counts(r.recoveries))
+	if len(w.complaints) == 0 {
+		return
+	}
+	say("  run it again: go run ./cmd/chaos --seeds 1 --seed %d   logs: %s\n", w.plan.Seed, w.dir)
+	say("  %d writers, %d projectors, batches of %d\n", w.plan.Writers, w.plan.Projectors, w.plan.BatchRecords)
+	for _, c := range w.complaints {
+		say("  - %s\n", c)
+	}
+	for _, line := range w.log {
+		say("    %s\n", line)
+	}
+}
+
+func counts(m map[string]int) string {
+	var words []string
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		words = append(words, fmt.Sprintf("%s:%d", key, m[key]))
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,141 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/hotledger/hotledger/e2e/auditor"
+	"github.com/hotledger/hotledger/lua"
+	"github.com/hotledger/hotledger/reconciler"
+	"github.com/hotledger/hotledger/schemas/topics"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// quietMax bounds the wait for quiet: several times the longest chain of timeouts and backoffs.
+	quietMax  = 60 * time.Second
+	quietLook = 200 * time.Millisecond
+)
+
+func (w *world) auditor() auditor.Ledger {
+	return auditor.Ledger{
+		Kafka: w.writerCfg.Kafka, Redis: w.rdb, ClickHouse: w.rows,
+		Database: w.projectCfg.ClickHouse.Database, FinanceDatabase: w.projectCfg.ClickHouse.FinanceDatabase,
+	}
+}
+
+// awaitQuiet waits until every command is decided, every event projected, Redis at the end of the log and its outbox empty. The error says what
+// was missing at last.
+func (w *world) awaitQuiet(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, quietMax)
+	defer cancel()
+	for {
+		missing := w.missing(ctx)
+		if missing == nil {
+			return nil
+		}
+		select {
+		case <-time.After(quietLook):
+		case <-ctx.Done():
+			return fmt.Errorf("not quiet within %s: %w", quietMax, missing)
+		}
+	}
+}
+
+func (w *world) missing(ctx context.Context) error {
+	commands, err := w.auditor().Records(ctx, topics.Commands)
+	if err != nil {
+		return err
+	}
+	committed, err := w.admin.FetchOffsets(kadm.RequireStable(ctx), w.writerCfg.Group)
+	if err != nil {
+		return fmt.Errorf("fetch offsets: %w", err)
+	}
+	events, err := w.auditor().Records(ctx, topics.Events)
+	if err != nil {
+		return err
+	}
+	for shard := range int32(shards) {
+		if records := commands[shard]; len(records) > 0 {
+			last := records[len(records)-1].Offset
+			if at, _ := committed.Lookup(topics.Commands, shard); at.At <= last {
+				return fmt.Errorf("shard %d: commands are decided up to offset %d of %d", shard, at.At, last)
+			}
+		}
+		state, err := w.store.Inspect(ctx, int(shard))
+		if err != nil {
+			return err
+		}
+		n := uint64(len(events[shard]))
+		if state.Condition != lua.Whole || state.Head.Position != n || len(state.Outbox) > 0 {
+			return fmt.Errorf("shard %d: redis is %v at %s with %d outbox entries %s, the log has %d events", shard, state.Condition, state.Head, len(state.Outbox), state.Why, n)
+		}
+		var rows uint64
+		if err := w.rows.QueryRow(ctx, fmt.Sprintf("SELECT max(position) FROM %s.events WHERE shard = ?", w.projectCfg.ClickHouse.Database), shard).Scan(&rows); err != nil {
+			return fmt.Errorf("ask clickhouse: %w", err)
+		}
+		if rows < n {
+			return fmt.Errorf("shard %d: clickhouse has position %d of %d", shard, rows, n)
+		}
+	}
+	return nil
+}
+
+// judge audits the quiet ledger and reconciles it once.
+func (w *world) judge(ctx context.Context) *auditor.Verdict {
+	verdict, err := w.auditor().Audit(ctx)
+	if err != nil {
+		w.complain("audit: %v", err)
+		return &auditor.Verdict{}
+	}
+	for _, p := range verdict.Problems {
+		w.complain("%s", p)
+	}
+	r, err := reconciler.New(w.reconcile, zap.NewNop(), nil)
+	if err != nil {
+		w.complain("reconcile: %v", err)
+		return verdict
+	}
+	report, err := r.Run(ctx)
+	if err = errors.Join(err, r.Close()); err != nil {
+		w.complain("reconcile: %v", err)
+	} else if report.Verdict != reconciler.Clean {
+		w.complain("the reconciler says: %v %s", report.Headline(), report.Why)
+	}
+	return verdict
+}
+
+var (
+	found   = regexp.MustCompile(`"msg":"shard recovered from".*?"found":"(\w+)","why":"([^":]*)`)
+	takenBy = regexp.MustCompile(`"verdict":"(\w+)"`)
+)
+
+// recoveries counts what the services say they found, from their logs.
+func (w *world) recoveries() map[string]int {
+	counts := map[string]int{}
+	for _, s := range w.writers {
+		text, _ := os.ReadFile(s.logFile) // one that never started has none
+		for _, m := range found.FindAllStringSubmatch(string(text), -1) {
+			name := m[1]
+			if strings.HasPrefix(m[2], "fork") {
+				name = "fork"
+			}
+			counts[name]++
+		}
+	}
+	for _, s := range w.projectors {
+		text, _ := os.ReadFile(s.logFile) // as above
+		for _, m := range takenBy.FindAllStringSubmatch(string(text), -1) {
+			counts["projector-"+m[1]]++
+		}
+	}
+	return counts
+}

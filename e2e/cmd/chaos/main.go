@@ -1,0 +1,41 @@
+// Command chaos tries to break the ledger, seed after seed. It exits with 0 only if no invariant was violated.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hotledger/hotledger/chassis/run"
+	"github.com/hotledger/hotledger/e2e/chaos"
+)
+
+func main() { run.Main("chaos", start) }
+
+func start(ctx context.Context, args []string) error {
+	o := chaos.Options{Out: os.Stdout}
+	minutes := 0.0
+	command := &cobra.Command{
+		Use: "chaos", Short: "Faults drawn by a seed against a whole ledger; then the invariants are checked", Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Limit = time.Duration(minutes * float64(time.Minute))
+			result, err := chaos.Run(cmd.Context(), o)
+			fmt.Printf("seeds %d violations %d\n", result.Seeds, result.Violations)
+			if err == nil && result.Violations > 0 {
+				err = chaos.ErrViolation
+			}
+			return err
+		},
+	}
+	flags := command.Flags()
+	flags.IntVar(&o.Seeds, "seeds", 5, "how many seeds; 0 = until --minutes are over")
+	flags.Uint64Var(&o.Seed, "seed", 0, "the first seed; 0 = drawn")
+	flags.BoolVar(&o.KeepGoing, "keep-going", false, "go on after a violation")
+	flags.BoolVar(&o.Keep, "keep-logs", false, "leave the services' logs of every seed, not only of violated ones")
+	flags.Float64Var(&minutes, "minutes", 0, "begin no seed after so many minutes; 0 = no limit")
+	command.SetArgs(args)
+	return command.ExecuteContext(ctx)
+}
