@@ -1,0 +1,183 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+)
+
+// State is all that the model knows at one moment. It refers to nothing outside itself, so states are copied, compared and hashed as they are.
+type State struct {
+	servers [2]Store
+	main    uint8
+	copied  bool
+	copy    Store
+	delayed Call
+	log     Log
+	txns    [2]Txn
+	offset  uint8 // committed, of the commands
+	owner   uint8 // whom the group gives the shard
+	writers [2]Writer
+	told    [historyMax]Event
+	now     uint8
+	left    Faults
+	// violation of the move that led here
+	violation Violation
+}
+
+// Model is one shard of the ledger within bounds.
+type Model struct {
+	Commands     int   // ids, 1 to 4; one of them is sent twice
+	Writers      int   // 1 or 2
+	CallCommands uint8 // commands of one call of apply.lua, 1 or 2
+	Faults       Faults
+	variant      Variant
+	commands     []Command
+}
+
+// New checks the bounds and returns a model of a variant; the zero Variant is the right protocol.
+func New(commands, writers, callCommands int, faults Faults, v Variant) (*Model, error) {
+	if commands < 1 || commands > historyMax || writers < 1 || writers > 2 || callCommands < 1 || callCommands > batchMax {
+		return nil, fmt.Errorf("%d commands, %d writers, %d commands a call: 1-%d, 1-2 and 1-%d are possible", commands, writers, callCommands, historyMax, batchMax)
+	}
+	return &Model{Commands: commands, Writers: writers, CallCommands: uint8(callCommands), Faults: faults, variant: v, commands: commandsOf(commands)}, nil
+}
+
+// initial is a shard at its beginning: the first writer has it.
+func (m *Model) initial() State {
+	s := State{left: m.Faults}
+	s.servers[0].write(genesis)
+	s.servers[0].balance = openingBalance
+	for w := range s.writers {
+		s.writers[w] = Writer{step: top, current: true}
+	}
+	s.writers[0].owned, s.writers[0].inDoubt = true, true
+	return s
+}
+
+// world is the actor of what no writer does.
+const world = -1
+
+// move is one step of one actor.
+type move struct {
+	next  State
+	actor int
+	label string
+	fault bool // a state that only faults lead away from is quiet
+}
+
+// expansion collects the moves of one state.
+type expansion struct {
+	m     *Model
+	from  State
+	moves []move
+	full  bool // a move was left out at a bound of the model
+}
+
+func (x *expansion) emit(actor int, label string, next *State) {
+	if *next != x.from {
+		x.moves = append(x.moves, move{*next, actor, label, false})
+	}
+}
+
+func (x *expansion) fault(actor int, label string, next *State) {
+	if *next != x.from {
+		x.moves = append(x.moves, move{*next, actor, label, true})
+	}
+}
+
+// withMarkers adds the end of a transaction: with its markers at once, or late.
+func (x *expansion) withMarkers(w int, ended State, label string) {
+	if ended.txns[w].status > open {
+		if late := ended; late.spend(Late) {
+			x.fault(w, label+"; the markers are late", &late)
+		}
+		ended.mark(w)
+	}
+	x.emit(w, label, &ended)
+}
+
+func (x *expansion) of(s *State) {
+	x.from, x.moves, x.full = *s, x.moves[:0], false
+	for w := range x.m.Writers {
+		x.writer(w)
+	}
+	x.world()
+}
+
+// Result of an exploration.
+type Result struct {
+	States, Transitions, Depth int
+	// Quiet states, where all must be done.
+	Quiet int
+	// Cut tells that states were left unexplored: the limit of states, or a bound of the model.
+	Cut bool
+	// Violation found first, and the steps to it; empty if none.
+	Violation Violation
+	Trace     []string
+}
+
+// Progress of an exploration, for a person.
+type Progress struct{ States, Frontier, Depth int }
+
+// node remembers how a state was reached.
+type node struct {
+	parent uint32
+	move   uint16
+}
+
+type queued struct {
+	state State
+	node  uint32
+}
+
+// Explore visits all states breadth first, so that a counterexample is a shortest one. It stops at the first violation, at statesMax, or with ctx.
+// States are told apart by a 64-bit hash: with 10^7 of them, the chance that two share one is below 10^-5. progress may be nil.
+func (m *Model) Explore(ctx context.Context, statesMax int, progress func(Progress)) Result {
+	seed := maphash.MakeSeed()
+	first := m.initial()
+	visited := map[uint64]struct{}{maphash.Comparable(seed, first): {}}
+	nodes := []node{{}}
+	frontier := []queued{{first, 0}}
+	result := Result{States: 1}
+	x := expansion{m: m}
+	for len(frontier) > 0 {
+		var next []queued
+		for i := range frontier {
+			x.of(&frontier[i].state)
+			quiet := true
+			for at := range x.moves {
+				quiet = quiet && x.moves[at].fault
+				result.Transitions++
+				hash := maphash.Comparable(seed, x.moves[at].next)
+				if _, seen := visited[hash]; seen {
+					continue
+				}
+				visited[hash] = struct{}{}
+				nodes = append(nodes, node{frontier[i].node, uint16(at)})
+				result.States++
+				if v := m.check(&x.moves[at].next); v != "" {
+					return m.refuted(result, v, nodes, uint32(len(nodes)-1))
+				}
+				next = append(next, queued{x.moves[at].next, uint32(len(nodes) - 1)})
+			}
+			result.Cut = result.Cut || x.full
+			if quiet && !x.full {
+				result.Quiet++
+				if v := m.checkQuiet(&frontier[i].state); v != "" {
+					return m.refuted(result, v, nodes, frontier[i].node)
+				}
+			}
+			if result.States >= statesMax || (i%1024 == 0 && ctx.Err() != nil) {
+				result.Cut = true
+				return result
+			}
+		}
+		frontier = next
+		result.Depth++
+		if progress != nil {
+			progress(Progress{result.States, len(frontier), result.Depth})
+		}
+	}
+	return result
+}

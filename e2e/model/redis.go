@@ -1,0 +1,283 @@
+package model
+
+// Entry is what one apply call left in the outbox. Its id is the head after it.
+type Entry struct{ before, after History }
+
+// Outbox is the stream, oldest entry first.
+type Outbox struct {
+	entries [historyMax]Entry
+	n       uint8
+}
+
+func (o *Outbox) add(e Entry) {
+	if int(o.n) < len(o.entries) {
+		o.entries[o.n] = e
+		o.n++
+	}
+}
+
+func (o *Outbox) all() []Entry { return o.entries[:o.n] }
+
+// remove deletes the entry with an id, or with its position where chain is false.
+func (o *Outbox) remove(id History, chain bool) (removed Entry, found bool) {
+	kept := Outbox{}
+	for _, e := range o.all() {
+		if e.after == id || (!chain && e.after.position() == id.position()) {
+			removed, found = e, true
+			continue
+		}
+		kept.add(e)
+	}
+	*o = kept
+	return removed, found
+}
+
+// Key is one of a shard's four.
+type Key uint8
+
+// The keys.
+const (
+	accountsKey Key = 1 << iota
+	outcomesKey
+	outboxKey
+	headKey
+	allKeys = accountsKey | outcomesKey | outboxKey | headKey
+)
+
+// Store is one Redis server: the shard's keys, each with the head it was written at, and a build beside them.
+type Store struct {
+	keys       Key // that exist
+	accountsAt History
+	outcomesAt History
+	outboxAt   History
+	head       History
+	balance    int8
+	remembered [historyMax]Event
+	outbox     Outbox
+	build      Build
+	keyLost    bool // a fault took single keys: what is left need not belong together
+}
+
+// Build is a shard being rebuilt beside the live keys.
+type Build struct {
+	exists     bool
+	at         History
+	balance    int8
+	remembered [historyMax]Event
+}
+
+// Condition of a shard's keys, as inspect.lua finds it.
+type Condition uint8
+
+// The conditions.
+const (
+	Empty Condition = iota
+	Broken
+	Whole
+)
+
+func (s *Store) condition() Condition {
+	switch {
+	case s.keys == 0:
+		return Empty
+	case s.keys != allKeys || s.accountsAt != s.head || s.outcomesAt != s.head || s.outboxAt != s.head:
+		return Broken
+	}
+	return Whole
+}
+
+// Script is one of lua/*.lua, or the XDEL of a trim.
+type Script uint8
+
+// The scripts.
+const (
+	noScript Script = iota
+	applyScript
+	trimScript
+	replayScript
+	beginBuildScript
+	addScript
+	swapScript
+	// of a rebuild in place
+	putAccountsScript
+	putOutcomesScript
+	putHeadScript
+)
+
+// Call is a script on its way to a server.
+type Call struct {
+	script   Script
+	server   uint8
+	expected History // the head it must find
+	target   History // replay, add: the log, of which the event after expected is folded
+	first, n uint8   // apply: the commands' offsets
+	now      uint8
+	ids      [historyMax]History // trim
+}
+
+// Answer of a script. ok is false for OUT_OF_SYNC: nothing was written.
+type Answer struct {
+	ok      bool
+	at      History // the server's head
+	answers [batchMax]Event
+	entry   Entry // zero unless something new was decided
+}
+
+// run executes a script on its server, at once and undivided.
+func (m *Model) run(s *State, c Call) Answer {
+	r := &s.servers[c.server]
+	switch c.script {
+	case applyScript:
+		return m.apply(r, c)
+	case trimScript:
+		m.trim(s, r, c)
+		return Answer{ok: true}
+	case replayScript:
+		return m.replay(r, c)
+	case beginBuildScript:
+		r.build = Build{exists: true, balance: openingBalance}
+		return Answer{ok: true}
+	case addScript:
+		return m.add(r, c)
+	case swapScript:
+		return m.swap(r, c)
+	default:
+		m.put(r, c)
+		return Answer{ok: true}
+	}
+}
+
+// apply is apply.lua.
+func (m *Model) apply(r *Store, c Call) Answer {
+	outOfSync := Answer{at: r.head}
+	switch {
+	case m.without(ApplyComparesHead):
+	case r.keys&headKey == 0:
+		return outOfSync
+	case m.without(ApplyComparesChain):
+		if r.head.position() != c.expected.position() {
+			return outOfSync
+		}
+	case r.head != c.expected:
+		return outOfSync
+	}
+	if !m.without(KeysBelongTogether) && r.condition() != Whole {
+		return outOfSync
+	}
+	a := Answer{ok: true, entry: Entry{before: r.head}}
+	for i := range c.n {
+		command := m.commands[c.first+i]
+		e := r.remembered[command.id]
+		if e == 0 {
+			if r.head.position() == historyMax {
+				return outOfSync // the model's bound, which only broken variants reach
+			}
+			o := command.decide(r.balance, c.now)
+			e = newEvent(command.id, o, c.now)
+			r.balance += m.deltaOf(e)
+			r.remembered[command.id] = e
+			r.head = r.head.next(e)
+		}
+		a.answers[i] = e
+	}
+	a.at = r.head
+	if a.at == a.entry.before {
+		a.entry = Entry{}
+		return a
+	}
+	a.entry.after = a.at
+	r.outbox.add(a.entry)
+	r.keys, r.accountsAt, r.outcomesAt, r.outboxAt = allKeys, r.head, r.head, r.head
+	return a
+}
+
+// trim is Store.Trim: XDEL by ids.
+func (m *Model) trim(s *State, r *Store, c Call) {
+	committed, _ := s.committed()
+	ids := c.ids
+	if m.without(TrimNamesEntries) {
+		ids = [historyMax]History{}
+		for i, e := range r.outbox.all() {
+			ids[i] = e.after
+		}
+	}
+	for _, id := range ids {
+		if id == genesis {
+			continue
+		}
+		e, found := r.outbox.remove(id, !m.without(TrimComparesChain))
+		if found && !committed.follows(e.after) {
+			s.violation = trimmedUncommitted
+		}
+	}
+}
+
+// replay is replay.lua on the live keys.
+func (m *Model) replay(r *Store, c Call) Answer {
+	if !m.without(ReplayIsConditional) && (r.condition() != Whole || r.head != c.expected) {
+		return Answer{at: r.head}
+	}
+	r.balance, r.remembered = m.foldOnto(r.balance, r.remembered, c)
+	r.outbox = Outbox{}
+	r.write(c.target.prefix(c.expected.position() + 1))
+	return Answer{ok: true, at: r.head}
+}
+
+func (m *Model) foldOnto(balance int8, remembered [historyMax]Event, c Call) (int8, [historyMax]Event) {
+	e := c.target.event(c.expected.position())
+	remembered[e.id()] = e
+	return balance + m.deltaOf(e), remembered
+}
+
+func (r *Store) write(h History) {
+	r.keys, r.head, r.accountsAt, r.outcomesAt, r.outboxAt = allKeys, h, h, h, h
+	r.keyLost = false
+}
+
+// add is replay.lua on a build.
+func (m *Model) add(r *Store, c Call) Answer {
+	b := &r.build
+	if !m.without(BuildIsConditional) && (!b.exists || b.at != c.expected) {
+		return Answer{at: b.at}
+	}
+	if !b.exists {
+		*b = Build{exists: true, balance: openingBalance}
+	}
+	remembered := b.remembered
+	b.balance, b.remembered = m.foldOnto(b.balance, b.remembered, c)
+	if m.without(RebuildRestoresOutcomes) {
+		b.remembered = remembered
+	}
+	b.at = c.target.prefix(c.expected.position() + 1)
+	return Answer{ok: true, at: b.at}
+}
+
+// swap is swap.lua.
+func (m *Model) swap(r *Store, c Call) Answer {
+	b := r.build
+	if !b.exists || (b.at != c.expected && !m.without(BuildIsConditional)) {
+		return Answer{at: b.at}
+	}
+	r.balance, r.remembered, r.build = b.balance, b.remembered, Build{}
+	if !m.without(RebuildClearsOutbox) {
+		r.outbox = Outbox{}
+	}
+	r.write(b.at)
+	return Answer{ok: true, at: r.head}
+}
+
+// put is one of the scripts of a rebuild in place: accounts, outcomes, then outbox and head.
+func (m *Model) put(r *Store, c Call) {
+	balance, remembered := m.fold(c.target)
+	switch c.script {
+	case putAccountsScript:
+		r.keys, r.balance, r.accountsAt = r.keys|accountsKey, balance, c.target
+	case putOutcomesScript:
+		r.keys, r.remembered, r.outcomesAt = r.keys|outcomesKey, remembered, c.target
+	default:
+		r.outbox = Outbox{}
+		accountsAt, outcomesAt := r.accountsAt, r.outcomesAt
+		r.write(c.target)
+		r.accountsAt, r.outcomesAt = accountsAt, outcomesAt
+	}
+}

@@ -1,0 +1,104 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+func digit(n int) string { return string(rune('0' + n)) }
+
+var scriptNames = [...]string{"", "apply", "trim", "replay", "begin build", "add to build", "swap", "put accounts", "put outcomes", "put head"}
+
+// refuted walks the way to a state once more, and tells it.
+func (m *Model) refuted(result Result, v Violation, nodes []node, last uint32) Result {
+	result.Violation = v
+	var way []uint16
+	for at := last; at != 0; at = nodes[at].parent {
+		way = append(way, nodes[at].move)
+	}
+	slices.Reverse(way)
+	x := expansion{m: m}
+	state := m.initial()
+	for i, at := range way {
+		x.of(&state)
+		taken := x.moves[at]
+		who := "        "
+		if taken.actor != world {
+			who = "writer " + digit(taken.actor)
+		}
+		result.Trace = append(result.Trace, fmt.Sprintf("%3d. %s  %s%s", i+1, who, taken.label, m.changes(&state, &taken.next)))
+		state = taken.next
+	}
+	return result
+}
+
+// changes names the parts of the world that a step changed, as they are now.
+func (m *Model) changes(before, after *State) string {
+	was, is := m.parts(before), m.parts(after)
+	text := ""
+	for i := range is {
+		if was[i] != is[i] {
+			text += "\n                 " + is[i]
+		}
+	}
+	return text
+}
+
+func (m *Model) parts(s *State) []string {
+	other := 1 - s.main
+	return []string{
+		"redis      " + m.redisText(&s.servers[s.main]),
+		"old redis  " + m.redisText(&s.servers[other]),
+		"build      " + fmt.Sprint(s.servers[s.main].build.exists, " ", m.historyText(s.servers[s.main].build.at)),
+		"log        " + m.logText(s),
+		"told       " + m.eventsText(s.told[:]),
+		fmt.Sprintf("offset     %d", s.offset),
+	}
+}
+
+func (m *Model) redisText(r *Store) string {
+	if r.keys == 0 {
+		return "empty"
+	}
+	text := fmt.Sprintf("%s balance %d remembers %s outbox", m.historyText(r.head), r.balance, m.eventsText(r.remembered[:]))
+	for _, e := range r.outbox.all() {
+		text += fmt.Sprintf(" (%s -> %s)", m.historyText(e.before), m.historyText(e.after))
+	}
+	if r.condition() != Whole {
+		text += " BROKEN"
+	}
+	return text
+}
+
+func (m *Model) logText(s *State) string {
+	var records []string
+	for _, r := range s.log.all() {
+		text := m.historyText(r.at)
+		if r.txn != 0 {
+			text += [...]string{"", " open", " committing", " aborting"}[s.txns[r.txn-1].status]
+		}
+		records = append(records, text)
+	}
+	return strings.Join(records, ", ")
+}
+
+// historyText is a head: its position and the events that its chain covers, such as 2:[A applied@0, B insufficient@1].
+func (m *Model) historyText(h History) string {
+	var events []Event
+	for i := range h.position() {
+		events = append(events, h.event(i))
+	}
+	return fmt.Sprintf("%d:%s", h.position(), m.eventsText(events))
+}
+
+func (m *Model) eventsText(events []Event) string {
+	var texts []string
+	for _, e := range events {
+		if e != 0 {
+			word := [...]string{"applied", "insufficient", "expired", "?"}[e.outcome()]
+			texts = append(texts, fmt.Sprintf("%c %s@%d", 'A'+e.id(), word, e>>5))
+		}
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
+}

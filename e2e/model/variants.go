@@ -1,0 +1,100 @@
+package model
+
+import "slices"
+
+// Rule is one rule of the protocol that can be left out. The zero Rule leaves out nothing.
+type Rule uint8
+
+// The rules, in the order of the protocol.
+const (
+	nothing Rule = iota
+	ApplyComparesChain
+	ApplyComparesHead
+	KeysBelongTogether
+	OutOfSyncRecovers
+	PublishOwnEntries
+	OffsetsCarryGeneration
+	NewGenerationDoubts
+	TellAfterCommit
+	AbortRecovers
+	UnknownCommitInits
+	TrimAfterCommit
+	TrimNamesEntries
+	TrimComparesChain
+	OffsetRequiresStable
+	InspectIsAtomic
+	HeadBeforeLog
+	WaitForStable
+	ReadCommitted
+	CompareChains
+	OutboxLinks
+	OutboxCommitsOffset
+	ReplayIsConditional
+	RewindToOffset
+	RebuildRestoresOutcomes
+	RebuildClearsOutbox
+	RebuildReachesLogsEnd
+	RebuildBeside
+	BuildIsConditional
+	IdleCheck
+	IdleCheckSeesOutbox
+)
+
+func (m *Model) without(r Rule) bool { return m.variant.Rule == r }
+
+// Variant is the protocol with one rule left out, and the faults that show why it is there.
+type Variant struct {
+	Name string
+	Rule Rule
+	// Number of the rule as comments in ledger-writer have it.
+	Number int
+	// What is done instead.
+	What string
+	// Bounds in which it breaks: command ids, commands of one call, faults as ParseFaults reads them.
+	Commands     int
+	CallCommands int
+	Faults       string
+}
+
+// Variants are all wrong protocols.
+var Variants = []Variant{
+	{"apply-by-position", ApplyComparesChain, 1, "apply compares the position alone", 2, 1, "rollback=1,delay=1,clock=1"},
+	{"apply-unconditional", ApplyComparesHead, 1, "apply compares nothing", 2, 1, "rebalance=1"},
+	{"lost-key-unnoticed", KeysBelongTogether, 2, "apply and inspect trust keys that do not carry the head", 2, 1, "key=1"},
+	{"adopt-redis-head", OutOfSyncRecovers, 4, "OUT_OF_SYNC: go on from Redis's head, without comparing it with the log", 2, 1, "rebalance=1"},
+	{"publish-whole-outbox", PublishOwnEntries, 5, "publish what stands in the outbox, not what the calls returned", 2, 1, "rollback=1"},
+	{"offsets-without-generation", OffsetsCarryGeneration, 6, "the offset commit is not checked against the group's generation", 2, 1, "rebalance=1"},
+	{"silent-newer-generation", NewGenerationDoubts, 6, "the client slips into a newer generation and goes on", 2, 1, "rebalance=2"},
+	{"tell-before-commit", TellAfterCommit, 7, "callers are told when Redis has decided", 2, 1, "rollback=1,crash=1,clock=1"},
+	{"abort-goes-on", AbortRecovers, 8, "after an abort: rewind and go on from the believed head", 2, 1, "abort=1"},
+	{"unknown-goes-on", UnknownCommitInits, 8, "after an unknown commit: recover without InitProducerID", 2, 1, "unknown=1"},
+	{"trim-before-commit", TrimAfterCommit, 9, "trim when the events are published", 2, 1, "crash=1"},
+	{"trim-everything", TrimNamesEntries, 9, "trim all that stands in the outbox", 2, 1, "rebalance=1"},
+	{"trim-by-position", TrimComparesChain, 9, "trim entries by their position", 2, 1, "rollback=1,delay=1,clock=1"},
+	{"offset-not-stable", OffsetRequiresStable, 10, "fetch the offset while a transaction is open", 1, 1, "unknown=1,late=1"},
+	{"inspect-twice", InspectIsAtomic, 11, "read head and outbox in two calls", 2, 1, "rebalance=1"},
+	{"log-before-head", HeadBeforeLog, 12, "read the log first, then Redis's head", 2, 1, "rebalance=1"},
+	{"no-wait-for-stable", WaitForStable, 12, "read the log while a transaction is open", 2, 1, "rebalance=1"},
+	{"read-uncommitted", ReadCommitted, 12, "take the last event for committed", 2, 1, "rebalance=1"},
+	{"compare-positions", CompareChains, 13, "compare positions, not chains", 2, 1, "rollback=1,delay=1,clock=1"},
+	{"outbox-unlinked", OutboxLinks, 13, "ahead: publish the outbox without checking its links", 2, 2, "rollback=1,delay=1,clock=1"},
+	{"outbox-unfenced", OutboxCommitsOffset, 13, "ahead: publish the outbox without committing the offset", 2, 1, "rebalance=1"},
+	{"replay-unconditional", ReplayIsConditional, 13, "replay events whatever the head", 2, 1, "rebalance=1,rollback=1"},
+	{"no-rewind", RewindToOffset, 14, "go on polling where the consumer stood", 2, 1, "abort=1"},
+	{"rebuild-without-outcomes", RebuildRestoresOutcomes, 15, "rebuild accounts and head only", 2, 1, "wipe=1"},
+	{"rebuild-keeps-outbox", RebuildClearsOutbox, 15, "rebuild leaves the outbox as it was", 2, 1, "rollback=1,delay=1,clock=1"},
+	{"rebuild-short", RebuildReachesLogsEnd, 15, "rebuild to where ClickHouse is, not to the log's end", 2, 1, "wipe=1"},
+	{"rebuild-in-place", RebuildBeside, 16, "rebuild the live keys, one after the other", 2, 1, "wipe=1"},
+	{"build-unconditional", BuildIsConditional, 16, "fold onto a build whatever its head", 2, 1, "wipe=1,delay=1"},
+	{"no-idle-check", IdleCheck, 17, "an owner without commands does not look at Redis", 2, 1, "wipe=1"},
+	{"idle-check-by-head", IdleCheckSeesOutbox, 17, "the idle check compares the head and leaves the outbox alone", 2, 1, "rollback=1"},
+}
+
+// VariantNamed finds a variant.
+func VariantNamed(name string) (Variant, bool) {
+	i := slices.IndexFunc(Variants, func(v Variant) bool { return v.Name == name })
+	if i < 0 {
+		return Variant{}, false
+	}
+	return Variants[i], true
+}
