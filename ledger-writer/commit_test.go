@@ -27,7 +27,7 @@ func (l *ledger) byHand(t *testing.T, w *Writer) *hand {
 	h := &hand{Writer: w, t: t}
 	t.Cleanup(func() {
 		h.crash()
-		_ = w.rdb.Close()
+		w.close()
 	})
 	return h
 }

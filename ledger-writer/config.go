@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/hotledger/hotledger/chassis/clickhouse"
 	"github.com/hotledger/hotledger/chassis/kafka"
 	"github.com/hotledger/hotledger/chassis/log"
 	"github.com/hotledger/hotledger/chassis/metrics"
@@ -16,10 +17,11 @@ import (
 
 // Config of a ledger-writer.
 type Config struct {
-	Kafka   kafka.Config
-	Redis   redis.Config
-	Log     log.Config
-	Metrics metrics.Config
+	Kafka      kafka.Config
+	Redis      redis.Config
+	ClickHouse clickhouse.Config // used only where RebuildFromClickHouse says so
+	Log        log.Config
+	Metrics    metrics.Config
 
 	Group              string        `env:"LEDGER_WRITER_GROUP" envDefault:"ledger-writer" help:"consumer group; all writers of a ledger share it"`
 	InstanceID         string        `env:"LEDGER_WRITER_INSTANCE_ID" help:"names this instance in its transactional id, so that its own restart settles what it left; unique among the writers; empty = the host name"`
@@ -28,6 +30,8 @@ type Config struct {
 	TransactionTimeout time.Duration `env:"LEDGER_WRITER_TRANSACTION_TIMEOUT" envDefault:"15s" help:"after this the broker aborts a batch whose writer went silent; less than the session timeout"`
 	SessionTimeout     time.Duration `env:"LEDGER_WRITER_SESSION_TIMEOUT" envDefault:"20s" help:"after this a silent writer loses its shards to another"`
 	IdleCheck          time.Duration `env:"LEDGER_WRITER_IDLE_CHECK" envDefault:"5s" help:"how often Redis's head is compared on a shard without traffic"`
+
+	RebuildFromClickHouse bool `env:"LEDGER_WRITER_REBUILD_FROM_CLICKHOUSE" envDefault:"false" help:"rebuild a shard from ClickHouse and the log's tail where ClickHouse proves to be a prefix of the log; false = from the log alone, and ClickHouse is never asked"`
 }
 
 // batchRecordsMax keeps one transaction below what its timeouts allow for, and the outbox below some tens of MB.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -88,59 +87,54 @@ func (l *eventLog) last(ctx context.Context, shard int, end int64) (lua.Head, er
 	}
 }
 
-// headAt returns the head of the log at a position below last.
-func (l *eventLog) headAt(ctx context.Context, shard int, position uint64, last lua.Head, end int64) (lua.Head, error) {
-	if position == 0 {
-		return lua.Genesis, nil
-	}
-	var head lua.Head
-	err := l.read(ctx, shard, 0, end, func(events []*ledgerv1.Event) error {
-		for _, e := range events {
-			if e.GetOutcome().GetPosition() == position {
-				head = lua.HeadOf(e)
-				return errStopReading
-			}
-		}
-		return nil
-	})
-	if err == nil && head == (lua.Head{}) {
-		err = errDamagedLog{fmt.Errorf("events of shard %d end at %s but hold no position %d", shard, last, position)}
-	}
-	return head, err
-}
-
-// after calls each with the events above a head, in order, linked to it and to each other up to last.
-func (l *eventLog) after(ctx context.Context, shard int, from, last lua.Head, end int64, each func([]*ledgerv1.Event) error) error {
-	at := from
-	err := l.read(ctx, shard, 0, end, func(events []*ledgerv1.Event) error {
+// after calls each with the events above a head, in order; next is the offset from which to look for them. That they are linked to the head
+// and to each other is checked by whoever takes them (lua.HeadAfter); reachedLast holds their end against the log's.
+func (l *eventLog) after(ctx context.Context, shard int, from lua.Head, next, end int64, each func([]*ledgerv1.Event) error) error {
+	return l.read(ctx, shard, next, end, func(events []*ledgerv1.Event) error {
 		for len(events) > 0 && events[0].GetOutcome().GetPosition() <= from.Position {
 			events = events[1:]
 		}
 		if len(events) == 0 {
 			return nil
 		}
-		for _, e := range events {
-			var err error
-			if at, err = lua.HeadAfter(at, e); err != nil {
-				return errDamagedLog{err}
-			}
+		err := each(events)
+		if errors.Is(err, lua.ErrChainBroken) {
+			return errDamagedLog{err}
 		}
-		return each(events)
+		return err
 	})
-	if err == nil && at != last {
-		err = errDamagedLog{fmt.Errorf("events of shard %d lead to %s, the last one carries %s", shard, at, last)}
+}
+
+// reachedLast says whether the events of a shard led to the head that the last of them carries.
+func reachedLast(shard int, at, last lua.Head) error {
+	if at == last {
+		return nil
 	}
-	return err
+	return errDamagedLog{fmt.Errorf("events of shard %d lead to %s, the last one carries %s", shard, at, last)}
 }
 
 // read calls each with the committed events at offsets [from, end), in chunks of at most lua.EventsMax. each may return errStopReading.
 func (l *eventLog) read(ctx context.Context, shard int, from, end int64, each func([]*ledgerv1.Event) error) error {
+	return l.records(ctx, shard, from, end, func(records []*kgo.Record) error {
+		events := make([]*ledgerv1.Event, 0, len(records))
+		for _, r := range records {
+			e, err := decodeEvent(r)
+			if err != nil {
+				return err
+			}
+			events = append(events, e)
+		}
+		return each(events)
+	})
+}
+
+// records is read before it is decoded.
+func (l *eventLog) records(ctx context.Context, shard int, from, end int64, each func([]*kgo.Record) error) error {
 	if from >= end {
 		return nil
 	}
-	partition := int32(shard)
 	client, err := kafka.NewClient(l.cfg, l.logger,
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topics.Events: {partition: kgo.NewOffset().At(from)}}),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topics.Events: {int32(shard): kgo.NewOffset().At(from)}}),
 		// What ends a range is often a transaction marker, which must be seen to know that the range is read.
 		kgo.KeepControlRecords())
 	if err != nil {
@@ -158,15 +152,21 @@ func (l *eventLog) read(ctx context.Context, shard int, from, end int64, each fu
 			}
 			l.logger.Warn("fetch events", zap.Int("shard", shard), zap.Error(failed.Err))
 		}
-		events, upTo, err := decodeEvents(fetches.Records(), next, end)
-		if err != nil {
-			return err
+		var records []*kgo.Record
+		for _, r := range fetches.Records() {
+			if r.Offset >= end {
+				next = end
+				break
+			}
+			next = r.Offset + 1
+			if !r.Attrs.IsControl() {
+				records = append(records, r)
+			}
 		}
-		next = upTo
-		if len(events) == 0 {
+		if len(records) == 0 {
 			continue
 		}
-		if err := each(events); errors.Is(err, errStopReading) {
+		if err := each(records); errors.Is(err, errStopReading) {
 			return nil
 		} else if err != nil {
 			return err
@@ -175,24 +175,10 @@ func (l *eventLog) read(ctx context.Context, shard int, from, end int64, each fu
 	return nil
 }
 
-func decodeEvents(records []*kgo.Record, next, end int64) ([]*ledgerv1.Event, int64, error) {
-	var events []*ledgerv1.Event
-	for _, r := range records {
-		if r.Offset >= end {
-			return events, end, nil
-		}
-		next = r.Offset + 1
-		if r.Attrs.IsControl() {
-			continue
-		}
-		e := &ledgerv1.Event{}
-		if err := proto.Unmarshal(r.Value, e); err != nil {
-			return nil, next, errDamagedLog{fmt.Errorf("event at %s/%d offset %d cannot be read: %w", r.Topic, r.Partition, r.Offset, err)}
-		}
-		events = append(events, e)
+func decodeEvent(r *kgo.Record) (*ledgerv1.Event, error) {
+	e := &ledgerv1.Event{}
+	if err := proto.Unmarshal(r.Value, e); err != nil {
+		return nil, errDamagedLog{fmt.Errorf("event at %s/%d offset %d cannot be read: %w", r.Topic, r.Partition, r.Offset, err)}
 	}
-	return events, next, nil
+	return e, nil
 }
-
-// rebuildProgress is how often a rebuild says how far it is.
-const rebuildProgress = 5 * time.Second

@@ -38,7 +38,19 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", parallelTests); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	code := m.Run()
+	if sharedStarted.Load() {
+		engine, _ := sharedClickHouse()
+		if err := engine.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "stop ClickHouse:", err)
+			code = 1
+		}
+	}
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 const (

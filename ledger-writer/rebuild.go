@@ -6,42 +6,173 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/hotledger/hotledger/lua"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
 
-// rebuild makes a shard anew from the log: beside the live keys, swapped at once (rules 15 and 16). An interrupted one begins again.
-// A rebuild from ClickHouse at a position plus the log's tail belongs here too, once it exists.
-func (w *Writer) rebuild(ctx context.Context, shard int, last lua.Head, end int64) error {
-	build, err := w.store.BeginBuild(ctx, shard, newGeneration())
-	if err != nil {
-		return err
+// rebuild makes a shard anew: beside the live keys, swapped at once (rules 15 and 16), up to the log's last event. An interrupted one begins
+// again. Its source is ClickHouse as far as that goes and then the log's tail, or the log alone; the result is the same to the byte.
+type rebuild struct {
+	logger  *zap.Logger
+	store   *lua.Store
+	log     *eventLog
+	archive *archive // nil: the log alone
+	shard   int
+	last    lua.Head // of the log
+	end     int64    // offset after all committed events
+	// strict: what ClickHouse cannot give is an error, not a reason to read the whole log.
+	strict bool
+}
+
+// rebuilt is what a rebuild did.
+type rebuilt struct {
+	from     string // fromLog or fromClickHouse
+	head     lua.Head
+	events   int // outcomes restored
+	accounts int // loaded from ClickHouse; those of the log are not counted
+	tail     int // events folded from the log
+	took     time.Duration
+}
+
+// Where a rebuild takes a shard from.
+const (
+	fromLog        = "log"
+	fromClickHouse = "clickhouse"
+)
+
+// step is a chunk of a build with what it holds.
+type step struct {
+	chunk            lua.Chunk
+	events, accounts int
+	folded           bool // from the log
+}
+
+// stepsAhead is how many chunks are read and checked while Redis takes one.
+const stepsAhead = 4
+
+// rebuildProgress is how often a rebuild says how far it is.
+const rebuildProgress = 5 * time.Second
+
+// run rebuilds. ClickHouse that is away, lags too far to help, or disagrees costs a line in the log.
+func (r *rebuild) run(ctx context.Context) (rebuilt, error) {
+	if r.archive != nil {
+		done, err := r.fromClickHouse(ctx)
+		if err == nil || ctx.Err() != nil || !isUnusable(err) || r.strict {
+			return done, err
+		}
+		r.logger.Warn("clickhouse is not used for the rebuild", zap.Int("shard", r.shard), zap.Error(err))
 	}
+	return r.build(ctx, fromLog, func(ctx context.Context, build *lua.Build, send func(step) error) error {
+		return r.tail(ctx, build, 0, send)
+	})
+}
+
+func (r *rebuild) fromClickHouse(ctx context.Context) (rebuilt, error) {
+	ctx, cancel := context.WithTimeout(ctx, archivePatience)
+	defer cancel()
+	at, err := r.archive.seam(ctx, r.log, r.last, r.end)
+	if err != nil {
+		return rebuilt{}, err
+	}
+	r.logger.Info("rebuilding from clickhouse and the log's tail", zap.Int("shard", r.shard), zap.Stringer("seam", at.head), zap.Stringer("log", r.last))
+	return r.build(ctx, fromClickHouse, func(ctx context.Context, build *lua.Build, send func(step) error) error {
+		if err := r.archive.load(ctx, build, at, send); err != nil {
+			return err
+		}
+		return r.tail(ctx, build, at.next, send)
+	})
+}
+
+// tail sends the events above the build's head, from a Kafka offset on.
+func (r *rebuild) tail(ctx context.Context, build *lua.Build, next int64, send func(step) error) error {
+	return r.log.after(ctx, r.shard, build.Head(), next, r.end, func(events []*ledgerv1.Event) error {
+		chunk, err := build.Events(events)
+		if err != nil {
+			return err
+		}
+		return send(step{chunk: chunk, events: len(events), folded: true})
+	})
+}
+
+// build reads in one goroutine and sends in another, so that Redis and the source work at the same time.
+func (r *rebuild) build(ctx context.Context, from string, read func(context.Context, *lua.Build, func(step) error) error) (rebuilt, error) {
+	start := time.Now()
+	build, err := r.store.BeginBuild(ctx, r.shard, newGeneration())
+	if err != nil {
+		return rebuilt{}, err
+	}
+	done := rebuilt{from: from, head: r.last}
+	steps := make(chan step, stepsAhead)
+	group, working := errgroup.WithContext(ctx)
+	group.Go(func() error { // ends with the source, or when the other one fails
+		defer close(steps)
+		return read(working, build, func(s step) error {
+			select {
+			case steps <- s:
+				return nil
+			case <-working.Done():
+				return context.Cause(working)
+			}
+		})
+	})
+	group.Go(func() error { return r.send(working, build, steps, &done) }) // ends when steps is closed
+	if err := group.Wait(); err != nil {
+		return rebuilt{}, err
+	}
+	if err := reachedLast(r.shard, build.Head(), r.last); err != nil {
+		return rebuilt{}, err
+	}
+	if err := build.Swap(ctx); err != nil {
+		return rebuilt{}, err
+	}
+	hit(trapSwapped)
+	done.took = time.Since(start)
+	r.logger.Info("shard rebuilt", append(done.fields(r.shard), zap.String("from", from), zap.Stringer("head", r.last), zap.Duration("took", done.took))...)
+	return done, nil
+}
+
+// send puts the chunks into Redis in their order, and says now and then how far it is.
+func (r *rebuild) send(ctx context.Context, build *lua.Build, steps <-chan step, done *rebuilt) error {
 	start, said := time.Now(), time.Now()
-	err = w.log.after(ctx, shard, lua.Genesis, last, end, func(events []*ledgerv1.Event) error {
-		if err := build.Add(ctx, events); err != nil {
+	for s := range steps {
+		if err := build.Send(ctx, s.chunk); err != nil {
 			return err
 		}
 		hit(trapBuilding)
+		done.events, done.accounts, done.took = done.events+s.events, done.accounts+s.accounts, time.Since(start)
+		if s.folded {
+			done.tail += s.events
+		}
 		if time.Since(said) > rebuildProgress {
 			said = time.Now()
-			w.logger.Info("rebuilding", zap.Int("shard", shard), zap.Uint64("position", build.Head().Position), zap.Uint64("of", last.Position))
+			r.logger.Info("rebuilding", append(done.fields(r.shard), zap.Uint64("of", r.last.Position))...)
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	if build.Head() != last {
-		return fmt.Errorf("build of shard %d ends at %s, the log at %s", shard, build.Head(), last)
-	}
-	if err := build.Swap(ctx); err != nil {
-		return err
-	}
-	hit(trapSwapped)
-	took := time.Since(start)
-	w.logger.Info("shard rebuilt", zap.Int("shard", shard), zap.Uint64("events", last.Position), zap.Duration("took", took),
-		zap.Float64("events_per_second", float64(last.Position)/took.Seconds()))
 	return nil
+}
+
+func (d rebuilt) fields(shard int) []zap.Field {
+	return []zap.Field{
+		zap.Int("shard", shard), zap.Int("events", d.events), zap.Int("accounts", d.accounts), zap.Int("tail", d.tail),
+		zap.Float64("events_per_second", rate(d.events, d.took)), zap.Float64("accounts_per_second", rate(d.accounts, d.took)),
+	}
+}
+
+func rate(n int, took time.Duration) float64 { return float64(n) / max(took.Seconds(), 1e-6) }
+
+// rebuildOf is the rebuild of one shard with what this writer has.
+func (w *Writer) rebuildOf(shard int, last lua.Head, end int64) *rebuild {
+	r := &rebuild{logger: w.logger, store: w.store, log: w.log, shard: shard, last: last, end: end}
+	if w.clickhouse != nil {
+		r.archive = &archive{conn: w.clickhouse, shard: shard}
+	}
+	return r
+}
+
+// String is for a person.
+func (d rebuilt) String() string {
+	return fmt.Sprintf("%d events, %d accounts and a tail of %d events from %s in %s: %.0f events/s, %.0f accounts/s",
+		d.events, d.accounts, d.tail, d.from, d.took.Round(time.Millisecond), rate(d.events, d.took), rate(d.accounts, d.took))
 }

@@ -111,8 +111,9 @@ func (w *Writer) recoverShard(ctx context.Context, s *shard, offset kgo.EpochOff
 		return err
 	}
 	var logAt lua.Head // what the log says at Redis's position
+	var next int64     // offset after it
 	if state.Condition == lua.Whole && state.Head.Position < last.Position {
-		if logAt, err = w.log.headAt(ctx, s.number, state.Head.Position, last, end); err != nil {
+		if logAt, next, err = w.log.headAt(ctx, s.number, state.Head.Position, last, end); err != nil {
 			return err
 		}
 	}
@@ -126,9 +127,9 @@ func (w *Writer) recoverShard(ctx context.Context, s *shard, offset kgo.EpochOff
 	case foundAhead:
 		err = w.publishOutbox(ctx, s, found, offset)
 	case foundBehind:
-		err = w.replay(ctx, s.number, state.Head, last, end)
+		err = w.replay(ctx, s.number, state.Head, next, last, end)
 	default:
-		err = w.rebuild(ctx, s.number, last, end)
+		_, err = w.rebuildOf(s.number, last, end).run(ctx)
 	}
 	if err != nil {
 		return err
@@ -223,15 +224,19 @@ func (w *Writer) publishOutbox(ctx context.Context, s *shard, found finding, off
 	return w.store.Trim(ctx, s.number, ids)
 }
 
-// replay brings a Redis that lost its tail up to the log, one conditional script per step.
-func (w *Writer) replay(ctx context.Context, shard int, from, last lua.Head, end int64) error {
+// replay brings a Redis that lost its tail up to the log, one conditional script per step. next is the offset after its head.
+func (w *Writer) replay(ctx context.Context, shard int, from lua.Head, next int64, last lua.Head, end int64) error {
 	generation, at := newGeneration(), from
-	return w.log.after(ctx, shard, from, last, end, func(events []*ledgerv1.Event) error {
+	err := w.log.after(ctx, shard, from, next, end, func(events []*ledgerv1.Event) error {
 		var err error
 		at, err = w.store.Replay(ctx, shard, at, events, generation)
 		hit(trapReplaying)
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	return reachedLast(shard, at, last)
 }
 
 func newGeneration() string { return uuid.NewString() }

@@ -31,6 +31,7 @@ func Start(ctx context.Context, args []string) error {
 		},
 	}
 	config.Bind(command, &cfg)
+	command.AddCommand(rebuildCommand())
 	command.SetArgs(args)
 	return command.ExecuteContext(ctx)
 }

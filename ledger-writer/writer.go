@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/prometheus/client_golang/prometheus"
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
 
+	"github.com/hotledger/hotledger/chassis/clickhouse"
 	"github.com/hotledger/hotledger/chassis/kafka"
 	"github.com/hotledger/hotledger/chassis/metrics"
 	"github.com/hotledger/hotledger/chassis/redis"
@@ -20,13 +22,14 @@ import (
 
 // Writer owns some shards and decides their commands, in order. One goroutine runs its loop.
 type Writer struct {
-	cfg     Config
-	logger  *zap.Logger
-	metrics *counters
-	health  *metrics.Health
-	rdb     goredis.UniversalClient
-	store   *lua.Store
-	topics  map[string]kadm.TopicID // from EnsureTopics
+	cfg        Config
+	logger     *zap.Logger
+	metrics    *counters
+	health     *metrics.Health
+	rdb        goredis.UniversalClient
+	store      *lua.Store
+	clickhouse driver.Conn             // nil: rebuilds are from the log alone
+	topics     map[string]kadm.TopicID // from EnsureTopics
 
 	// Of one tenure (see tenure.go); used by the loop alone, except ownership, which the group's callbacks write.
 	session *kgo.GroupTransactSession
@@ -45,21 +48,34 @@ func New(cfg Config, logger *zap.Logger, reg prometheus.Registerer, health *metr
 	if err != nil {
 		return nil, fmt.Errorf("redis client: %w", err)
 	}
-	return &Writer{
+	w := &Writer{
 		cfg: cfg, logger: logger, metrics: newCounters(reg), health: health,
 		rdb: rdb, store: lua.New(rdb),
-	}, nil
+	}
+	if cfg.RebuildFromClickHouse {
+		if w.clickhouse, err = clickhouse.Open(cfg.ClickHouse); err != nil {
+			return nil, errors.Join(err, rdb.Close())
+		}
+	}
+	return w, nil
 }
 
 // Run decides commands until ctx ends, then finishes the batch it is in, leaves the group and returns nil. It returns an error only for
 // what a person must mend: topics that contradict the ledger's contract, an evicting Redis, a log that lost its beginning.
 func (w *Writer) Run(ctx context.Context) error {
-	defer func() { _ = w.rdb.Close() }()
+	defer w.close()
 	if err := w.prepare(ctx); err != nil {
 		return ending(ctx, err)
 	}
 	err := retry.Do(ctx, w.logger, "own shards", w.tenure)
 	return ending(ctx, err)
+}
+
+func (w *Writer) close() {
+	_ = w.rdb.Close()
+	if w.clickhouse != nil {
+		_ = w.clickhouse.Close()
+	}
 }
 
 // ending turns the end of ctx into a clean return.

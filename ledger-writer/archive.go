@@ -1,0 +1,233 @@
+package writer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/hotledger/hotledger/lua"
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+)
+
+// archive is one shard as ClickHouse has it: for a rebuild, a shorter way to the same state than reading the whole log. It is used only
+// where it proves to be a prefix of the log, and every answer that it gives is held against the log's hash chain.
+type archive struct {
+	conn  driver.Conn
+	shard int
+}
+
+// errUnusable says why ClickHouse does not serve for a rebuild; the log alone does.
+type errUnusable struct{ error }
+
+func (e errUnusable) Unwrap() error { return e.error }
+
+func unusable(format string, args ...any) error { return errUnusable{fmt.Errorf(format, args...)} }
+
+// archivePatience bounds a whole reading; the driver's own patience of a minute is about one silence, and ClickHouse is silent while it
+// sorts a shard.
+const archivePatience = 2 * time.Hour
+
+// seam is where ClickHouse ends and the log's tail begins.
+type seam struct {
+	head lua.Head
+	next int64 // Kafka offset after the event at head
+}
+
+const watermarkSQL = `SELECT count(), min(position), max(position), sum(toInt128(position)) FROM events WHERE shard = ?`
+
+// seam finds the highest position up to which ClickHouse has every event once, and proves with one event of the log that it is the log's.
+func (a *archive) seam(ctx context.Context, log *eventLog, last lua.Head, end int64) (seam, error) {
+	var rows, first, highest uint64
+	sum := new(big.Int)
+	if err := a.conn.QueryRow(ctx, watermarkSQL, uint16(a.shard)).Scan(&rows, &first, &highest, sum); err != nil {
+		return seam{}, unusable("read watermark: %w", err)
+	}
+	if rows == 0 {
+		return seam{}, unusable("it has no events of the shard")
+	}
+	gauss := new(big.Int).SetUint64(highest)
+	gauss.Mul(gauss, new(big.Int).Add(gauss, big.NewInt(1))).Rsh(gauss, 1)
+	if first != 1 || rows != highest || sum.Cmp(gauss) != 0 {
+		return seam{}, unusable("it has %d events at positions %d to %d: not each of 1 to %d once", rows, first, highest, highest)
+	}
+	at := min(highest, last.Position)
+	if at == 0 {
+		return seam{}, unusable("it has %d events of the shard, the log none", rows)
+	}
+	head, offset := lua.Head{Position: at}, uint64(0)
+	err := a.conn.QueryRow(ctx, `SELECT lower(hex(chain)), log_offset FROM events WHERE shard = ? AND position = ? LIMIT 1`,
+		uint16(a.shard), at).Scan(&head.Chain, &offset)
+	if err != nil {
+		return seam{}, unusable("read chain at position %d: %w", at, err)
+	}
+	if at < highest && head == last { // rule 19
+		return seam{}, errDamagedLog{fmt.Errorf("events of shard %d end at %s in the log, ClickHouse has the same and goes on to position %d: "+
+			"the log lost committed events; restore it", a.shard, last, highest)}
+	}
+	if at < highest {
+		return seam{}, unusable("it has %d events, the log %d, and another chain at position %d", highest, last.Position, at)
+	}
+	_, found, err := log.look(ctx, a.shard, int64(offset), end, at)
+	if err != nil {
+		return seam{}, err
+	}
+	if found.event == nil || found.offset != int64(offset) || lua.HeadOf(found.event) != head {
+		return seam{}, unusable("the log does not have its event %s at offset %d", head, offset)
+	}
+	return seam{head: head, next: found.offset + 1}, nil
+}
+
+// The fold of replay.lua in SQL: deltas add up, and all else is as the account's last applied event says. In the table's own order it
+// streams in constant memory. The last two columns must agree with the fold, or else an event is booked on another account than its own.
+const accountsSQL = `SELECT account, accurateCast(sum(toInt128(delta)), 'Int64'), argMax(held_after, position), argMax(floor_after, position),
+	argMax(sequence_after, position), argMax(toString(unit), position), argMax(toString(account_status), position), argMax(balance_after, position), count()
+FROM events WHERE shard = ? AND position <= ? AND status = 'applied' GROUP BY account
+SETTINGS optimize_aggregation_in_order = 1`
+
+// accounts gives each account at a position once, in pages of at most lua.LoadMax, and the sum of their balances.
+func (a *archive) accounts(ctx context.Context, at uint64, each func([]lua.Account) error) (*big.Int, error) {
+	rows, err := a.conn.Query(ctx, accountsSQL, uint16(a.shard), at)
+	if err != nil {
+		return nil, unusable("read accounts: %w", err)
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err tells
+	sum := new(big.Int)
+	page := make([]lua.Account, 0, lua.LoadMax)
+	for rows.Next() {
+		var one lua.Account
+		var said int64
+		var changes uint64
+		err := rows.Scan(&one.ID, &one.Balance, &one.Held, &one.Floor, &one.Sequence, &one.Unit, &one.Status, &said, &changes)
+		if err != nil {
+			return nil, unusable("read accounts: %w", err)
+		}
+		if said != one.Balance || changes != one.Sequence {
+			return nil, unusable("account %q folds to %d after %d changes, its last event says %d after %d", one.ID, one.Balance, changes, said, one.Sequence)
+		}
+		sum.Add(sum, big.NewInt(one.Balance))
+		if page = append(page, one); len(page) == lua.LoadMax {
+			if err := each(page); err != nil {
+				return nil, err
+			}
+			page = page[:0]
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, unusable("read accounts: %w", err)
+	}
+	return sum, eachRest(page, each)
+}
+
+// In the order of positions, so that each event can be held against the chain of the one before; a shard that does not fit into memory is
+// sorted on disk.
+const outcomesSQL = `SELECT position, command_id, toUnixTimestamp64Milli(decided_at), status = 'applied', toString(reason), delta, balance_after, held_after, sequence_after,
+	floor_after, toString(unit), toString(account_status), fingerprint, chain
+FROM events WHERE shard = ? AND position <= ? ORDER BY position
+SETTINGS max_bytes_before_external_sort = 1000000000`
+
+// outcomes gives every event up to a position, in order, without its command and account, in pages of at most lua.LoadMax, and the sum of their deltas.
+func (a *archive) outcomes(ctx context.Context, at uint64, each func([]*ledgerv1.Event) error) (*big.Int, error) {
+	rows, err := a.conn.Query(ctx, outcomesSQL, uint16(a.shard), at)
+	if err != nil {
+		return nil, unusable("read outcomes: %w", err)
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err tells
+	sum := new(big.Int)
+	page := make([]*ledgerv1.Event, 0, lua.LoadMax)
+	for rows.Next() {
+		var r outcomeRow
+		if err := r.scan(rows); err != nil {
+			return nil, unusable("read outcomes: %w", err)
+		}
+		sum.Add(sum, big.NewInt(r.delta))
+		if page = append(page, r.event(a.shard)); len(page) == lua.LoadMax {
+			if err := each(page); err != nil {
+				return nil, err
+			}
+			page = page[:0]
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, unusable("read outcomes: %w", err)
+	}
+	return sum, eachRest(page, each)
+}
+
+func eachRest[T any](page []T, each func([]T) error) error {
+	if len(page) == 0 {
+		return nil
+	}
+	return each(page)
+}
+
+// outcomeRow is one line of outcomesSQL.
+type outcomeRow struct {
+	position, sequence                     uint64
+	decidedAt, delta, balance, held, floor int64
+	applied                                uint8
+	id, reason, unit, status               string
+	fingerprint, chain                     string
+}
+
+func (r *outcomeRow) scan(rows driver.Rows) error {
+	return rows.Scan(&r.position, &r.id, &r.decidedAt, &r.applied, &r.reason, &r.delta, &r.balance, &r.held, &r.sequence,
+		&r.floor, &r.unit, &r.status, &r.fingerprint, &r.chain)
+}
+
+// event is the row as the log has it, as far as Redis remembers an outcome.
+func (r *outcomeRow) event(shard int) *ledgerv1.Event {
+	o := &ledgerv1.Outcome{
+		CommandId: r.id, Shard: uint32(shard), Position: r.position, Delta: fmt.Sprint(r.delta), DecidedAt: timestamppb.New(time.UnixMilli(r.decidedAt)),
+		Status: ledgerv1.Status_STATUS_APPLIED,
+	}
+	if r.applied == 0 {
+		o.Status, o.Reason = ledgerv1.Status_STATUS_REJECTED, ledgerv1.Reason(ledgerv1.Reason_value["REASON_"+r.reason])
+	}
+	if r.sequence > 0 {
+		o.After = &ledgerv1.AccountState{
+			Balance: fmt.Sprint(r.balance), Held: fmt.Sprint(r.held), Floor: fmt.Sprint(r.floor), Sequence: r.sequence, Unit: r.unit, Status: r.status,
+		}
+	}
+	return &ledgerv1.Event{Outcome: o, Fingerprint: []byte(r.fingerprint), Chain: []byte(r.chain)}
+}
+
+// load sends the shard at the seam into a build.
+func (a *archive) load(ctx context.Context, build *lua.Build, at seam, send func(step) error) error {
+	load := build.Load()
+	balances, err := a.accounts(ctx, at.head.Position, func(page []lua.Account) error {
+		chunk, err := load.Accounts(page)
+		if err != nil {
+			return errUnusable{err}
+		}
+		return send(step{chunk: chunk, accounts: len(page)})
+	})
+	if err != nil {
+		return err
+	}
+	deltas, err := a.outcomes(ctx, at.head.Position, func(page []*ledgerv1.Event) error {
+		chunk, err := load.Outcomes(page)
+		if err != nil {
+			return errUnusable{err}
+		}
+		return send(step{chunk: chunk, events: len(page)})
+	})
+	switch {
+	case err != nil:
+		return err
+	case load.Head() != at.head:
+		return unusable("its events lead to %s, not to %s", load.Head(), at.head)
+	case balances.Cmp(deltas) != 0:
+		return unusable("its balances add up to %s, its events to %s", balances, deltas)
+	}
+	return send(step{chunk: load.Done()})
+}
+
+func isUnusable(err error) bool {
+	var e errUnusable
+	return errors.As(err, &e)
+}

@@ -1,0 +1,360 @@
+package writer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hotledger/hotledger/chassis/clickhouse"
+	"github.com/hotledger/hotledger/lua"
+	"github.com/hotledger/hotledger/sandbox"
+	schema "github.com/hotledger/hotledger/schemas/clickhouse"
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+	"github.com/hotledger/hotledger/schemas/reason"
+	"github.com/hotledger/hotledger/schemas/topics"
+)
+
+// sharedClickHouse serves all tests; each has databases of its own. CLICKHOUSE_ADDRS names another one.
+var sharedClickHouse = sync.OnceValues(func() (*sandbox.ClickHouse, error) {
+	return sandbox.StartClickHouse(context.Background(), sandbox.ClickHouseOptions{})
+})
+
+var (
+	sharedStarted atomic.Bool // read by TestMain when all tests have ended
+	databases     atomic.Int64
+)
+
+// row is one event as ClickHouse gets it, before it is stored.
+type row struct {
+	*ledgerv1.Event
+	offset int64
+}
+
+// archived gives the ledger a ClickHouse with these rows, and has its writers rebuild from it.
+func (l *ledger) archived(t *testing.T, rows []row) driver.Conn {
+	t.Helper()
+	cfg := &l.cfg.ClickHouse
+	if cfg.Addrs = strings.Split(os.Getenv("CLICKHOUSE_ADDRS"), ","); cfg.Addrs[0] == "" {
+		engine, err := sharedClickHouse()
+		must(t, err)
+		sharedStarted.Store(true)
+		cfg.Addrs = []string{engine.Addr()}
+	}
+	unique := fmt.Sprintf("%d_%d", time.Now().UnixNano(), databases.Add(1))
+	cfg.Database, cfg.FinanceDatabase = "ledger_"+unique, "finance_"+unique
+	l.cfg.RebuildFromClickHouse = true
+	db, err := clickhouse.OpenDB(*cfg)
+	must(t, err)
+	defer func() { _ = db.Close() }()
+	must(t, schema.Migrate(t.Context(), db, schema.Databases{Ledger: cfg.Database, Finance: cfg.FinanceDatabase}))
+	conn, err := clickhouse.Open(*cfg)
+	must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	store(t, conn, rows)
+	return conn
+}
+
+// store inserts rows as the projector does.
+func store(t *testing.T, conn driver.Conn, rows []row) {
+	t.Helper()
+	if len(rows) == 0 {
+		return
+	}
+	batch, err := conn.PrepareBatch(t.Context(), `INSERT INTO events (account, sequence, shard, position, log_offset, log_time, decided_at, effective_at, command_id, operation,
+		status, reason, unit, delta, balance_after, held_after, floor_after, sequence_after, account_status, fingerprint, chain)`)
+	must(t, err)
+	minor := func(digits string) int64 {
+		if digits == "" {
+			return 0
+		}
+		n, err := strconv.ParseInt(digits, 10, 64)
+		must(t, err)
+		return n
+	}
+	for _, r := range rows {
+		o, after := r.GetOutcome(), r.GetOutcome().GetAfter()
+		sequence, why := after.GetSequence(), ""
+		if o.GetStatus() == ledgerv1.Status_STATUS_REJECTED {
+			sequence, why = 0, reason.Of(o.GetReason()).Code
+		}
+		at := o.GetDecidedAt().AsTime()
+		must(t, batch.Append(o.GetAccount(), sequence, uint16(o.GetShard()), o.GetPosition(), uint64(r.offset), at, at, at, o.GetCommandId(), int8(0),
+			int8(o.GetStatus()), why, after.GetUnit(), minor(o.GetDelta()), minor(after.GetBalance()), minor(after.GetHeld()), minor(after.GetFloor()),
+			after.GetSequence(), after.GetStatus(), r.GetFingerprint(), r.GetChain()))
+	}
+	must(t, batch.Send())
+}
+
+// rows are the events of the log.
+func (l *ledger) rows(t *testing.T) []row {
+	t.Helper()
+	var rows []row
+	for _, r := range l.read(t, topics.Events) {
+		e := &ledgerv1.Event{}
+		must(t, proto.Unmarshal(r.Value, e))
+		rows = append(rows, row{e, r.Offset})
+	}
+	return rows
+}
+
+// content is everything that Redis has of a shard, byte for byte, without the generation. (The order of a DUMP's fields depends on how they came there.)
+func (l *ledger) content(t *testing.T, shard int) string {
+	t.Helper()
+	accounts, err := l.rdb.HGetAll(t.Context(), lua.AccountsKey(shard)).Result()
+	must(t, err)
+	outcomes, err := l.rdb.HGetAll(t.Context(), lua.OutcomesKey(shard)).Result()
+	must(t, err)
+	head, err := l.rdb.HGetAll(t.Context(), lua.HeadKey(shard)).Result()
+	must(t, err)
+	delete(head, "generation")
+	outbox, err := l.rdb.XInfoStream(t.Context(), lua.OutboxKey(shard)).Result()
+	must(t, err)
+	return fmt.Sprintf("%q\n%q\n%q\n%d %s", accounts, outcomes, head, outbox.Length, outbox.LastGeneratedID)
+}
+
+// rebuilds makes one shard anew with a writer's means, and says what it did.
+func (l *ledger) rebuilds(t *testing.T, w *hand, shard int) (rebuilt, error) {
+	t.Helper()
+	end, err := w.log.stableEnd(t.Context(), shard)
+	must(t, err)
+	last, err := w.log.last(t.Context(), shard, end)
+	must(t, err)
+	return w.rebuildOf(shard, last, end).run(t.Context())
+}
+
+// varied is traffic with everything that an outcome can say.
+func varied(name string, n int) []*ledgerv1.Command {
+	commands := traffic(name, n)
+	rich := open("rich")
+	rich.Open = &ledgerv1.OpenTerms{Floor: "-999999999999999999"}
+	yen := open("yen")
+	yen.Currency = "JPY"
+	commands = append(commands, rich, yen, open("rich"), credit("limit-1", "rich", "999999999999999999"), credit("limit-2", "rich", "1"),
+		debit("limit-3", "rich", "999999999999999999"), debit("limit-4", "rich", "999999999999999999"), credit("unit", "yen", "1"),
+		credit("nobody", "no such account", "1"), credit("amount", "rich", "1e3"))
+	again := open("rich")
+	again.CommandId = "open again"
+	late := credit("sequence", "rich", "5")
+	late.ExpectedSequence = proto.Uint64(math.MaxUint32)
+	return append(commands, again, late)
+}
+
+func TestARebuildFromClickHouseIsTheSameToTheByte(t *testing.T) {
+	t.Parallel()
+	l := setup(t)
+	stop := l.run(t)
+	commands := varied("same", 2500)
+	l.send(t, commands...)
+	events := l.audit(t)
+	must(t, stop())
+	log := l.rows(t)
+	fromTheLog := map[int]string{}
+	alone := l.byHand(t, l.writer(t))
+	for shard := range shards {
+		done, err := l.rebuilds(t, alone, shard)
+		must(t, err)
+		if done.from != fromLog {
+			t.Fatalf("shard %d: %s", shard, done)
+		}
+		fromTheLog[shard] = l.content(t, shard)
+	}
+	alone.crash()
+	for _, lag := range []uint64{0, 1, 100} { // so far behind the log
+		var rows []row
+		for _, r := range log {
+			if r.GetOutcome().GetPosition()+lag <= headOf(log, r.GetOutcome().GetShard()) {
+				rows = append(rows, r)
+			}
+		}
+		l.archived(t, rows)
+		w := l.byHand(t, l.writer(t))
+		must(t, l.rdb.FlushAll(t.Context()).Err())
+		for shard := range shards {
+			last := headOf(log, uint32(shard))
+			done, err := l.rebuilds(t, w, shard)
+			must(t, err)
+			if last > lag && (done.from != fromClickHouse || uint64(done.tail) != lag || uint64(done.events) != last) {
+				t.Errorf("lag %d, shard %d with %d events: %s", lag, shard, last, done)
+			}
+			if got := l.content(t, shard); got != fromTheLog[shard] {
+				t.Errorf("lag %d, shard %d is\n%s, not\n%s", lag, shard, got, fromTheLog[shard])
+			}
+		}
+		w.crash()
+	}
+	must(t, l.rdb.FlushAll(t.Context()).Err())
+	l.run(t)
+	if after := l.audit(t); !maps.EqualFunc(after, events, func(a, b *ledgerv1.Event) bool { return proto.Equal(a, b) }) {
+		t.Error("the log changed")
+	}
+	l.repeated(t, events, commands[:300])
+}
+
+// headOf is the last position of a shard.
+func headOf(rows []row, shard uint32) (last uint64) {
+	for _, r := range rows {
+		if r.GetOutcome().GetShard() == shard {
+			last = max(last, r.GetOutcome().GetPosition())
+		}
+	}
+	return last
+}
+
+func TestAClickHouseThatDisagreesIsNotUsed(t *testing.T) {
+	t.Parallel()
+	l := setup(t)
+	stop := l.run(t)
+	l.send(t, open("a"), credit("c1", "a", "100"), debit("d1", "a", "30"), debit("d2", "a", "300"), open("b"), credit("c2", "b", "7"), credit("c3", "a", "5"))
+	l.audit(t)
+	must(t, stop())
+	shard := topics.ShardOf("a", shards)
+	var log []row
+	for _, r := range l.rows(t) {
+		if r.GetOutcome().GetShard() == uint32(shard) {
+			log = append(log, r)
+		}
+	}
+	alone := l.byHand(t, l.writer(t))
+	_, err := l.rebuilds(t, alone, shard)
+	must(t, err)
+	want := l.content(t, shard)
+	alone.crash()
+	changed := func(i int, change func(r *row)) []row {
+		rows := append([]row{}, log...)
+		rows[i].Event = proto.CloneOf(rows[i].Event)
+		change(&rows[i])
+		return rows
+	}
+	for name, rows := range map[string][]row{
+		"empty":                        nil,
+		"a gap":                        append(append([]row{}, log[:2]...), log[3:]...),
+		"no beginning":                 log[1:],
+		"a row twice":                  append(append([]row{}, log...), log[2]),
+		"a row twice, another missing": append(append([]row{}, log[:3]...), append([]row{log[1]}, log[4:]...)...),
+		"another chain at the end":     changed(len(log)-1, func(r *row) { r.Chain[0]++ }),
+		"another offset at the end":    changed(len(log)-1, func(r *row) { r.offset-- }),
+		"an offset beyond the log":     changed(len(log)-1, func(r *row) { r.offset += 1000 }),
+		"another amount":               changed(1, func(r *row) { r.Outcome.Delta = "101" }),
+		"another balance":              changed(2, func(r *row) { r.Outcome.After.Balance = "71" }),
+		"another command":              changed(2, func(r *row) { r.Outcome.CommandId = "x" }),
+		"another account":              changed(1, func(r *row) { r.Outcome.Account = "x" }),
+		"another reason":               changed(3, func(r *row) { r.Outcome.Reason = ledgerv1.Reason_REASON_LIMIT_EXCEEDED }),
+		"another fingerprint":          changed(3, func(r *row) { r.Fingerprint[0]++ }),
+		"more than the log, another chain": append(changed(len(log)-1, func(r *row) { r.Chain[0]++ }),
+			row{&ledgerv1.Event{Outcome: &ledgerv1.Outcome{Shard: uint32(shard), Position: uint64(len(log)) + 1, Status: ledgerv1.Status_STATUS_APPLIED,
+				DecidedAt: log[0].GetOutcome().GetDecidedAt()}, Chain: make([]byte, 20), Fingerprint: make([]byte, 16)}, 1000}),
+	} {
+		l.archived(t, rows)
+		w := l.byHand(t, l.writer(t))
+		done, err := l.rebuilds(t, w, shard)
+		if err != nil || done.from != fromLog {
+			t.Errorf("%s: %s, %v", name, done, err)
+		}
+		if got := l.content(t, shard); got != want {
+			t.Errorf("%s: shard is\n%s, not\n%s", name, got, want)
+		}
+		w.crash()
+	}
+	l.cfg.ClickHouse.Addrs = []string{"127.0.0.1:1"} // away
+	done, err := l.rebuilds(t, l.byHand(t, l.writer(t)), shard)
+	if err != nil || done.from != fromLog {
+		t.Errorf("away: %s, %v", done, err)
+	}
+}
+
+func TestAClickHouseThatKnowsMoreOfTheSameLogStopsTheWriter(t *testing.T) {
+	t.Parallel()
+	l := setup(t)
+	stop := l.run(t)
+	l.send(t, open("a"), credit("c1", "a", "100"))
+	l.audit(t)
+	must(t, stop())
+	rows := l.rows(t)
+	next := row{proto.CloneOf(rows[len(rows)-1].Event), rows[len(rows)-1].offset + 2}
+	next.Outcome.Position++
+	l.archived(t, append(rows, next))
+	must(t, l.rdb.FlushAll(t.Context()).Err())
+	if err := fails(t, l.writer(t)); !strings.Contains(err.Error(), "lost committed events") {
+		t.Errorf("stopped by %v", err)
+	}
+}
+
+// fill writes a made-up log of one shard in transactions of some sizes, every third of them aborted first.
+func (l *ledger) fill(t *testing.T, shard, n int) history {
+	t.Helper()
+	made := branch("long", history{}, 0, n)
+	client, err := kgo.NewClient(kgo.SeedBrokers(l.kafka.Addrs()...), kgo.TransactionalID("fill"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	must(t, err)
+	defer client.Close()
+	write := func(events []*ledgerv1.Event, end kgo.TransactionEndTry) {
+		must(t, client.BeginTransaction())
+		for _, e := range events {
+			value, err := proto.Marshal(e)
+			must(t, err)
+			client.Produce(t.Context(), &kgo.Record{Topic: topics.Events, Partition: int32(shard), Value: value}, nil)
+		}
+		must(t, client.Flush(t.Context()))
+		must(t, client.EndTransaction(t.Context(), end))
+	}
+	for i, turn := 0, 0; i < n; turn++ {
+		size := min([]int{1, 1, 1, 7, 1, 500, 40, 1}[turn%8], n-i)
+		if turn%3 == 2 {
+			write(made.events[i:i+size], kgo.TryAbort)
+		}
+		write(made.events[i:i+size], kgo.TryCommit)
+		i += size
+	}
+	return made
+}
+
+func TestAnEventIsFoundByItsPositionAmongMarkersAndAbortedOnes(t *testing.T) {
+	t.Parallel()
+	l := setup(t)
+	const shard, n = 1, 3000
+	made := l.fill(t, shard, n)
+	w := l.byHand(t, l.writer(t))
+	end, err := w.log.stableEnd(t.Context(), shard)
+	must(t, err)
+	last, err := w.log.last(t.Context(), shard, end)
+	must(t, err)
+	if last != made.heads[n] {
+		t.Fatalf("the log ends at %s, not %s", last, made.heads[n])
+	}
+	for position := 0; position < n; position += 1 + position/2 {
+		head, next, err := w.log.headAt(t.Context(), shard, uint64(position), last, end)
+		if err != nil || head != made.heads[position] {
+			t.Fatalf("at %d: %s, %v", position, head, err)
+		}
+		first, _, err := w.log.look(t.Context(), shard, next, end, 0)
+		if err != nil || lua.HeadOf(first.event) != made.heads[position+1] {
+			t.Fatalf("after %d: %v, %v", position, first, err)
+		}
+	}
+	missing := last
+	missing.Position += 5
+	if _, _, err := w.log.headAt(t.Context(), shard, last.Position+1, missing, end); !isDamaged(err) {
+		t.Errorf("beyond the end: %v", err)
+	}
+}
+
+// forged is an event that does not link to anything.
+func forged(shard int) *kgo.Record {
+	e := &ledgerv1.Event{Outcome: &ledgerv1.Outcome{Account: "a", CommandId: "forged", Position: 3, Delta: "0"}, Chain: make([]byte, 20), Fingerprint: make([]byte, 16)}
+	value, err := proto.Marshal(e)
+	if err != nil {
+		panic(err)
+	}
+	return &kgo.Record{Topic: topics.Events, Partition: int32(shard), Key: []byte("a"), Value: value}
+}
