@@ -62,16 +62,16 @@ func StartRedisSentinel(ctx context.Context, options RedisSentinelOptions) (_ *R
 		options.DownAfter = downAfter
 	}
 	for i := range 1 + options.Replicas {
-		args := slices.Clone(replicationArgs)
-		if i > 0 {
-			host, port, _ := net.SplitHostPort(s.nodes[0].Addr())
-			args = append(args, "--replicaof", host, port)
-		}
-		node, err := StartRedis(ctx, RedisOptions{Dir: filepath.Join(dir, "node"+strconv.Itoa(i)), ExtraArgs: append(args, options.ExtraArgs...)})
+		node, err := StartRedis(ctx, RedisOptions{
+			Dir: filepath.Join(dir, "node"+strconv.Itoa(i)), ExtraArgs: append(slices.Clone(replicationArgs), options.ExtraArgs...),
+		})
 		if err != nil {
 			return s, err
 		}
 		s.nodes = append(s.nodes, node)
+		if err := follow(ctx, node, s.nodes[0]); err != nil {
+			return s, err
+		}
 	}
 	for i := range sentinels {
 		if err := s.startSentinel(ctx, filepath.Join(dir, "sentinel"+strconv.Itoa(i)), options.DownAfter); err != nil {
@@ -82,6 +82,24 @@ func StartRedisSentinel(ctx context.Context, options RedisSentinelOptions) (_ *R
 		return s, err
 	}
 	return s, s.awaitAgreement(ctx, options.Replicas)
+}
+
+// follow makes a server a replica of master, unless it is that. It is not among the server's arguments: after a restart it would follow
+// whoever was the master at its first start.
+func follow(ctx context.Context, node, master *Redis) error {
+	if node == master {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(master.Addr())
+	if err != nil {
+		return err
+	}
+	client := nodeClient(node)
+	defer func() { _ = client.Close() }()
+	if err := client.SlaveOf(ctx, host, port).Err(); err != nil {
+		return fmt.Errorf("make %s follow %s: %w", node.Addr(), master.Addr(), err)
+	}
+	return nil
 }
 
 // replicationArgs make a replica whole within a fraction of a second.
@@ -130,13 +148,13 @@ func (s *RedisSentinel) awaitAgreement(ctx context.Context, replicas int) error 
 	return nil
 }
 
-// awaitInfo polls INFO of a server until it says want.
-func awaitInfo(ctx context.Context, server *Redis, section, want string) error {
+// awaitInfo polls INFO of a server until it says everything that is wanted.
+func awaitInfo(ctx context.Context, server *Redis, section string, wanted ...string) error {
 	client := nodeClient(server)
 	defer func() { _ = client.Close() }()
-	return poll(ctx, fmt.Sprintf("%s says %s", server.Addr(), want), func() (bool, error) {
+	return poll(ctx, fmt.Sprintf("%s says %q", server.Addr(), wanted), func() (bool, error) {
 		info, err := client.Info(ctx, section).Result()
-		return strings.Contains(info, want), err
+		return !slices.ContainsFunc(wanted, func(want string) bool { return !strings.Contains(info, want) }), err
 	})
 }
 
@@ -228,9 +246,10 @@ func (s *RedisSentinel) AwaitFailover(ctx context.Context, before *Redis) error 
 	return awaitInfo(ctx, master, "replication", "role:master")
 }
 
-// AwaitReplica waits until a server follows a master and has its data: an old master that came back, a restarted replica.
+// AwaitReplica waits until a server follows a master and has its data. Of an old master that came back the Sentinels make a replica
+// about ten seconds later; until then it takes writes.
 func (s *RedisSentinel) AwaitReplica(ctx context.Context, node *Redis) error {
-	return awaitInfo(ctx, node, "replication", "role:slave\r\nmaster_host:127.0.0.1\r\n")
+	return awaitInfo(ctx, node, "replication", "role:slave", "master_link_status:up")
 }
 
 // Stop ends all servers and removes their files.

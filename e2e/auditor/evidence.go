@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	goredis "github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
@@ -57,7 +58,16 @@ func (v *Verdict) checkReplies(records []*kgo.Record, heard map[string][]*ledger
 // checkRemembered asks Redis whether it knows the id of every outcome: a forgotten one could be decided again.
 func (l Ledger) checkRemembered(ctx context.Context, v *Verdict, shard int, books *Books) error {
 	remembered := map[string]bool{}
-	keys, err := l.Redis.Keys(ctx, fmt.Sprintf("ledger:{%d}:outcomes:*", shard)).Result()
+	pattern := fmt.Sprintf("ledger:{%d}:outcomes:*", shard)
+	list := l.Redis.Keys
+	if cluster, ok := l.Redis.(*goredis.ClusterClient); ok { // which asks any node for KEYS
+		node, err := cluster.MasterForKey(ctx, pattern)
+		if err != nil {
+			return fmt.Errorf("find the node of shard %d: %w", shard, err)
+		}
+		list = node.Keys
+	}
+	keys, err := list(ctx, pattern).Result()
 	if err != nil {
 		return fmt.Errorf("list outcomes of shard %d: %w", shard, err)
 	}
