@@ -12,7 +12,7 @@ GOTESTSUM     := $(TOOLS)/gotestsum@v1.13.0/gotestsum
 MODULES := schemas lua chassis producer ledger-writer projector reconciler sandbox e2e
 SERVICES := producer ledger-writer projector reconciler
 
-.PHONY: help demo test bench bench-quick lint generate breaking build engines clean
+.PHONY: help demo test bench bench-quick postgres lint generate breaking build engines clean
 
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -24,10 +24,10 @@ test: engines $(GOTESTSUM) ## all tests, on real engines, with the race detector
 	@scripts/install-engines.sh hledger
 	$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -timeout 20m work
 
-bench: engines ## every figure, about ten minutes: name value unit ratio reference
+bench: engines postgres ## every figure, about ten minutes: name value unit ratio reference
 	@cd e2e && go run ./cmd/bench
 
-bench-quick: engines ## the same figures with short runs
+bench-quick: engines postgres ## the same figures with short runs
 	@cd e2e && go run ./cmd/bench --quick
 
 build: ## the services, into bin/
@@ -43,6 +43,9 @@ breaking: $(BUF)
 generate: $(BUF) $(PROTOC_GEN_GO) ## Go code and the breaking-change baseline from the Protobuf schemas
 	@cd schemas && $(BUF) lint && $(BUF) breaking --against baseline.binpb \
 	  && PATH="$(dir $(PROTOC_GEN_GO)):$$PATH" $(BUF) generate && $(BUF) build --exclude-source-info -o baseline.binpb
+
+postgres: # a reference of the benchmarks
+	@scripts/install-engines.sh pg_ctlcluster:postgresql
 
 engines:
 	@scripts/install-engines.sh

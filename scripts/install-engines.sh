@@ -2,7 +2,8 @@
 # Installs the embedded engines where they are missing, and says nothing when all is there:
 #   redis-server   with apt (asks sudo when not root)
 #   libchdb.so     from the npm package @chdb/lib-linux-x64-gnu, into ${HOTLEDGER_CACHE:-$HOME/.cache/hotledger}/chdb/VERSION/
-# Arguments are further commands to have, each installed with apt from the package of the same name, such as: hledger
+# Arguments are further commands to have, each installed with apt from the package of the same name, or of the one after a colon:
+#   install-engines.sh hledger pg_ctlcluster:postgresql
 # CHDB_LIB_PATH, when set, names a libchdb.so of your own: then none is downloaded.
 set -eu
 
@@ -21,7 +22,7 @@ die() { say "$*"; exit 1; }
 install_commands() {
     missing=
     for name in "$@"; do
-        command -v "$name" >/dev/null 2>&1 || missing="$missing $name"
+        command -v "${name%%:*}" >/dev/null 2>&1 || missing="$missing ${name##*:}"
     done
     [ -n "$missing" ] || return 0
     command -v apt-get >/dev/null 2>&1 || die "install these with your package manager, then try again:$missing"

@@ -35,7 +35,7 @@ func (r *Report) Add(f Figure) {
 	if f.Reference != "" {
 		ratio, reference = f.Value/r.values[f.Reference], f.Reference
 	}
-	_, _ = fmt.Fprintf(r.out, "%s %.0f %s %.2f %s\n", f.Name, f.Value, f.Unit, ratio, reference)
+	_, _ = fmt.Fprintf(r.out, "%s %.0f %s %.3g %s\n", f.Name, f.Value, f.Unit, ratio, reference)
 }
 
 // Note prints a line that explains a figure; it begins with # so that programs skip it.

@@ -15,20 +15,33 @@ import (
 
 // Size is how long and how much.
 type Size struct {
-	Lasting  time.Duration // of each figure of Redis alone
+	Lasting  time.Duration // of each figure of one engine alone
 	Commands int           // of the whole path
+	Kept     int           // accounts, and command ids, of the memory figures
 }
 
 // The two sizes.
 var (
-	Quick = Size{Lasting: 2 * time.Second, Commands: 100_000}
-	Full  = Size{Lasting: 15 * time.Second, Commands: 2_000_000}
+	Quick = Size{Lasting: 2 * time.Second, Commands: 100_000, Kept: 20_000}
+	Full  = Size{Lasting: 15 * time.Second, Commands: 2_000_000, Kept: 500_000}
 )
 
-// depth is how many commands go to Redis in one round trip, for every figure alike.
-const depth = 500
+const (
+	// depth is how many commands go to Redis in one round trip, for every figure alike.
+	depth = 500
+	// clients that wait for each answer, where a reference works like that.
+	clients = 50
+)
 
-// Run measures everything on private engines and prints it.
+// bench is one run on private engines.
+type bench struct {
+	size    Size
+	engines *stack.Engines
+	rdb     *redis.Client
+	report  *Report
+}
+
+// Run measures everything and prints it.
 func Run(ctx context.Context, size Size, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "hotledger-bench-")
 	if err != nil {
@@ -40,31 +53,61 @@ func Run(ctx context.Context, size Size, out io.Writer) error {
 		return err
 	}
 	defer func() { _ = engines.Close() }()
-	rdb := redis.NewClient(&redis.Options{Addr: engines.Redis.Addr(), MaxRetries: -1, ReadTimeout: time.Minute})
+	rdb := redis.NewClient(&redis.Options{Addr: engines.Redis.Addr(), MaxRetries: -1, ReadTimeout: time.Minute, PoolSize: clients})
 	defer func() { _ = rdb.Close() }()
-
-	report := NewReport(out)
-	report.Note("one account, %d commands to a round trip, engines and load on the same cores", depth)
-	literature, err := Literature(ctx, rdb, depth, size.Lasting)
-	if err != nil {
-		return fmt.Errorf("literature_script: %w", err)
+	b := &bench{size: size, engines: engines, rdb: rdb, report: NewReport(out)}
+	b.report.Note("one account; %d commands to a round trip, or %d clients that wait for each answer; engines and load on the same cores", depth, clients)
+	for _, step := range []struct {
+		name    string
+		measure func(context.Context) error
+	}{
+		{"literature_script", b.literature}, {"watch_multi", b.watchMulti}, {"postgres_for_update", b.postgres},
+		{"apply", b.apply}, {"hot_account", b.hotAccount}, {"memory", b.memory},
+	} {
+		if err := rdb.FlushAll(ctx).Err(); err != nil {
+			return err
+		}
+		if err := step.measure(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
 	}
-	report.Add(Figure{Name: "literature_script", Value: literature, Unit: "commands/s"})
-	if err := rdb.FlushAll(ctx).Err(); err != nil {
-		return err
-	}
-	apply, err := Apply(ctx, lua.New(rdb), depth, size.Lasting)
-	if err != nil {
-		return fmt.Errorf("apply: %w", err)
-	}
-	report.Add(Figure{Name: "apply", Value: apply, Unit: "commands/s", Reference: "literature_script"})
-	if err := rdb.FlushAll(ctx).Err(); err != nil {
-		return err
-	}
-	hot, err := HotAccount(ctx, engines.Environ, size.Commands)
-	if err != nil {
-		return fmt.Errorf("hot_account: %w", err)
-	}
-	report.Add(Figure{Name: "hot_account", Value: hot, Unit: "commands/s", Reference: "literature_script"})
 	return nil
+}
+
+func (b *bench) literature(ctx context.Context) error {
+	value, err := Literature(ctx, b.rdb, depth, b.size.Lasting)
+	b.report.Add(Figure{Name: "literature_script", Value: value, Unit: "commands/s"})
+	return err
+}
+
+func (b *bench) watchMulti(ctx context.Context) error {
+	value, err := WatchMulti(ctx, b.rdb, clients, b.size.Lasting)
+	b.report.Add(Figure{Name: "watch_multi", Value: value, Unit: "commands/s", Reference: "literature_script"})
+	return err
+}
+
+func (b *bench) postgres(ctx context.Context) error {
+	value, err := PostgresForUpdate(ctx, clients, b.size.Lasting)
+	b.report.Add(Figure{Name: "postgres_for_update", Value: value, Unit: "commands/s", Reference: "literature_script"})
+	return err
+}
+
+func (b *bench) apply(ctx context.Context) error {
+	value, err := Apply(ctx, lua.New(b.rdb), depth, b.size.Lasting)
+	b.report.Add(Figure{Name: "apply", Value: value, Unit: "commands/s", Reference: "literature_script"})
+	return err
+}
+
+func (b *bench) hotAccount(ctx context.Context) error {
+	value, err := HotAccount(ctx, b.engines.Environ, b.size.Commands)
+	b.report.Add(Figure{Name: "hot_account", Value: value, Unit: "commands/s", Reference: "literature_script"})
+	b.report.Add(Figure{Name: "hot_account_beside_postgres", Value: value, Unit: "commands/s", Reference: "postgres_for_update"})
+	return err
+}
+
+func (b *bench) memory(ctx context.Context) error {
+	account, id, err := Memory(ctx, b.rdb, b.size.Kept)
+	b.report.Add(Figure{Name: "bytes_per_account", Value: account, Unit: "bytes"})
+	b.report.Add(Figure{Name: "bytes_per_command_id", Value: id, Unit: "bytes"})
+	return err
 }
