@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"slices"
 )
 
 // State is all that the model knows at one moment. It refers to nothing outside itself, so states are copied, compared and hashed as they are.
@@ -31,8 +32,11 @@ type Model struct {
 	Writers      int   // 1 or 2
 	CallCommands uint8 // commands of one call of apply.lua, 1 or 2
 	Faults       Faults
-	variant      Variant
-	commands     []Command
+	// Liveness also checks that quiet can be reached from every state without further faults. It takes memory for every move, and looks only
+	// at explorations that were not cut.
+	Liveness bool
+	variant  Variant
+	commands []Command
 }
 
 // New checks the bounds and returns a model of a variant; the zero Variant is the right protocol.
@@ -136,8 +140,8 @@ type queued struct {
 func (m *Model) Explore(ctx context.Context, statesMax int, progress func(Progress)) Result {
 	seed := maphash.MakeSeed()
 	first := m.initial()
-	visited := map[uint64]struct{}{maphash.Comparable(seed, first): {}}
-	nodes := []node{{}}
+	visited := map[uint64]uint32{maphash.Comparable(seed, first): 0}
+	nodes, calm := []node{{}}, calmMoves{}
 	frontier := []queued{{first, 0}}
 	result := Result{States: 1}
 	x := expansion{m: m}
@@ -150,20 +154,28 @@ func (m *Model) Explore(ctx context.Context, statesMax int, progress func(Progre
 				quiet = quiet && x.moves[at].fault
 				result.Transitions++
 				hash := maphash.Comparable(seed, x.moves[at].next)
-				if _, seen := visited[hash]; seen {
+				to, seen := visited[hash]
+				if !seen {
+					to = uint32(len(nodes))
+				}
+				if m.Liveness && !x.moves[at].fault {
+					calm.moves = append(calm.moves, [2]uint32{frontier[i].node, to})
+				}
+				if seen {
 					continue
 				}
-				visited[hash] = struct{}{}
+				visited[hash] = to
 				nodes = append(nodes, node{frontier[i].node, uint16(at)})
 				result.States++
 				if v := m.check(&x.moves[at].next); v != "" {
-					return m.refuted(result, v, nodes, uint32(len(nodes)-1))
+					return m.refuted(result, v, nodes, to)
 				}
-				next = append(next, queued{x.moves[at].next, uint32(len(nodes) - 1)})
+				next = append(next, queued{x.moves[at].next, to})
 			}
 			result.Cut = result.Cut || x.full
 			if quiet && !x.full {
 				result.Quiet++
+				calm.quiet = append(calm.quiet, frontier[i].node)
 				if v := m.checkQuiet(&frontier[i].state); v != "" {
 					return m.refuted(result, v, nodes, frontier[i].node)
 				}
@@ -179,5 +191,39 @@ func (m *Model) Explore(ctx context.Context, statesMax int, progress func(Progre
 			progress(Progress{result.States, len(frontier), result.Depth})
 		}
 	}
+	if restless, found := calm.restless(len(nodes)); found && m.Liveness && !result.Cut {
+		return m.refuted(result, noQuiet, nodes, restless)
+	}
 	return result
+}
+
+// calmMoves are the moves that are no faults, and the nodes in which all is quiet.
+type calmMoves struct {
+	moves [][2]uint32 // from, to
+	quiet []uint32
+}
+
+// restless finds the first node from which no quiet one can be reached.
+func (c calmMoves) restless(nodes int) (uint32, bool) {
+	into := make([][]uint32, nodes)
+	for _, edge := range c.moves {
+		into[edge[1]] = append(into[edge[1]], edge[0])
+	}
+	reaches := make([]bool, nodes)
+	queue := c.quiet
+	for _, n := range queue {
+		reaches[n] = true
+	}
+	for len(queue) > 0 {
+		n := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		for _, from := range into[n] {
+			if !reaches[from] {
+				reaches[from] = true
+				queue = append(queue, from)
+			}
+		}
+	}
+	at := slices.Index(reaches, false)
+	return uint32(max(at, 0)), at >= 0
 }

@@ -15,6 +15,7 @@ const (
 	falseFork          Violation = "a Redis that is compatible with the log is rebuilt"
 	torn               Violation = "Redis does not hold the fold of its own head"
 	stuck              Violation = "nothing can go on, and not every command has an outcome, or a transaction is open"
+	noQuiet            Violation = "whatever happens from here, it never becomes quiet"
 	redisIsNotLog      Violation = "all is quiet, and Redis is not the fold of the log"
 	outboxLeft         Violation = "all is quiet, and the outbox is not empty"
 	notTold            Violation = "all is quiet, and a caller was told nothing"

@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // recover adds the reads of recoverShard. Each is one move; what is decided from them takes no time.
 func (x *expansion) recover(w int) {
 	s := x.from
@@ -132,11 +134,35 @@ func (s *State) rebuildFrom(m *Model, w int) string {
 	if m.without(RebuildReachesLogsEnd) && r.last != genesis {
 		r.last = r.last.prefix(r.last.position() - 1)
 	}
-	r.at, me.step = genesis, beginBuild
+	r.at, me.step = genesis, chooseSource
 	if m.without(RebuildBeside) {
 		me.step = putAccounts
 	}
 	return "rebuild"
+}
+
+// chooseSource takes the log alone, or ClickHouse to where it lags behind the log, and names the build.
+func (x *expansion) chooseSource(w int) {
+	for p := range x.from.writers[w].recovery.last.position() + 1 {
+		s := x.from
+		me := &s.writers[w]
+		me.recovery.seam, me.recovery.build = me.recovery.last.prefix(p), s.freshBuild()
+		me.step = beginBuild
+		x.emit(w, "rebuild: from ClickHouse up to position "+digit(p)+", then from the log", &s)
+	}
+}
+
+// freshBuild is a name that no build, no writer and no script on its way knows.
+func (s *State) freshBuild() uint8 {
+	known := []uint8{s.servers[0].build.generation, s.servers[1].build.generation, s.copy.build.generation, s.delayed.build}
+	for _, me := range s.writers {
+		known = append(known, me.recovery.build)
+	}
+	fresh := uint8(1)
+	for slices.Contains(known, fresh) {
+		fresh++
+	}
+	return fresh
 }
 
 // recovered puts the shard back to work, from the committed offset.
@@ -200,7 +226,9 @@ func (x *expansion) nextCall(w int) (Call, string) {
 		c.script = replayScript
 		return c, "replay"
 	case beginBuild:
-		return Call{script: beginBuildScript, server: me.server}, "rebuild: begins a build"
+		return Call{script: beginBuildScript, server: me.server, build: r.build}, "rebuild: begins a build"
+	case loadBuild:
+		return Call{script: loadScript, server: me.server, target: r.seam, build: r.build, chunk: r.chunk}, "rebuild: loads from ClickHouse"
 	case addToBuild:
 		c.script = addScript
 		return c, "rebuild: adds an event"
@@ -243,8 +271,15 @@ func (s *State) answered(m *Model, w int, a Answer) {
 		if me.recovery.at = a.at; me.recovery.at.position() >= me.recovery.last.position() {
 			s.recovered(m, w)
 		}
-	case beginBuild, addToBuild:
+	case loadBuild, beginBuild, addToBuild:
+		if me.step == loadBuild {
+			me.recovery.chunk++
+		}
 		me.recovery.at, me.step = a.at, addToBuild
+		if me.recovery.seam != genesis && me.recovery.chunk < loadChunks {
+			me.step = loadBuild
+			break
+		}
 		if a.at.position() == me.recovery.last.position() {
 			me.step = swapBuild
 		}

@@ -58,9 +58,14 @@ type Store struct {
 	keyLost    bool // a fault took single keys: what is left need not belong together
 }
 
+// loadChunks is how many calls of load.lua it takes: accounts, outcomes, and the last.
+const loadChunks = 3
+
 // Build is a shard being rebuilt beside the live keys.
 type Build struct {
 	exists     bool
+	generation uint8 // names the build
+	chunks     uint8 // loaded from ClickHouse so far; until the last one, no head fits
 	at         History
 	balance    int8
 	remembered [historyMax]Event
@@ -96,6 +101,7 @@ const (
 	trimScript
 	replayScript
 	beginBuildScript
+	loadScript
 	addScript
 	swapScript
 	// of a rebuild in place
@@ -113,6 +119,8 @@ type Call struct {
 	first, n uint8   // apply: the commands' offsets
 	now      uint8
 	ids      [historyMax]History // trim
+	build    uint8               // load: its generation
+	chunk    uint8
 }
 
 // Answer of a script. ok is false for OUT_OF_SYNC: nothing was written.
@@ -135,8 +143,10 @@ func (m *Model) run(s *State, c Call) Answer {
 	case replayScript:
 		return m.replay(r, c)
 	case beginBuildScript:
-		r.build = Build{exists: true, balance: openingBalance}
+		r.build = Build{exists: true, generation: c.build, balance: openingBalance}
 		return Answer{ok: true}
+	case loadScript:
+		return m.load(r, c)
 	case addScript:
 		return m.add(r, c)
 	case swapScript:
@@ -234,10 +244,31 @@ func (r *Store) write(h History) {
 	r.keyLost = false
 }
 
+// load is load.lua: accounts, outcomes, and a last chunk that makes a head of them, as ClickHouse has them at a position.
+func (m *Model) load(r *Store, c Call) Answer {
+	b := &r.build
+	if !b.exists || (!m.without(LoadIsConditional) && (b.generation != c.build || b.chunks != c.chunk || b.at != genesis)) {
+		return Answer{at: b.at}
+	}
+	balance, remembered := m.fold(c.target)
+	b.chunks = c.chunk + 1
+	switch c.chunk {
+	case 0:
+		b.balance = balance
+	case 1:
+		if !m.without(RebuildRestoresOutcomes) {
+			b.remembered = remembered
+		}
+	default:
+		b.at, b.chunks = c.target, 0
+	}
+	return Answer{ok: true, at: b.at}
+}
+
 // add is replay.lua on a build.
 func (m *Model) add(r *Store, c Call) Answer {
 	b := &r.build
-	if !m.without(BuildIsConditional) && (!b.exists || b.at != c.expected) {
+	if !m.without(BuildIsConditional) && (!b.exists || b.chunks > 0 || b.at != c.expected) {
 		return Answer{at: b.at}
 	}
 	if !b.exists {
@@ -255,7 +286,7 @@ func (m *Model) add(r *Store, c Call) Answer {
 // swap is swap.lua.
 func (m *Model) swap(r *Store, c Call) Answer {
 	b := r.build
-	if !b.exists || (b.at != c.expected && !m.without(BuildIsConditional)) {
+	if !b.exists || ((b.chunks > 0 || b.at != c.expected) && !m.without(BuildIsConditional)) {
 		return Answer{at: b.at}
 	}
 	r.balance, r.remembered, r.build = b.balance, b.remembered, Build{}

@@ -15,6 +15,7 @@ type Options struct {
 	Commands, Writers, CallCommands int
 	Faults                          string
 	StatesMax                       int
+	Liveness                        bool
 	Out                             io.Writer
 }
 
@@ -41,6 +42,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	m.Liveness = o.Liveness
 	say("%d command ids, %d writers, faults %s\n", m.Commands, m.Writers, v.Faults)
 	start, said := time.Now(), time.Now()
 	r := m.Explore(ctx, o.StatesMax, func(p Progress) {

@@ -8,7 +8,7 @@ import (
 
 func digit(n int) string { return string(rune('0' + n)) }
 
-var scriptNames = [...]string{"", "apply", "trim", "replay", "begin build", "add to build", "swap", "put accounts", "put outcomes", "put head"}
+var scriptNames = [...]string{"", "apply", "trim", "replay", "begin build", "load build", "add to build", "swap", "put accounts", "put outcomes", "put head"}
 
 // refuted walks the way to a state once more, and tells it.
 func (m *Model) refuted(result Result, v Violation, nodes []node, last uint32) Result {

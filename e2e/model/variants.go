@@ -36,6 +36,7 @@ const (
 	RebuildReachesLogsEnd
 	RebuildBeside
 	BuildIsConditional
+	LoadIsConditional
 	IdleCheck
 	IdleCheckSeesOutbox
 )
@@ -86,6 +87,7 @@ var Variants = []Variant{
 	{"rebuild-short", RebuildReachesLogsEnd, 15, "rebuild to where ClickHouse is, not to the log's end", 2, 1, "wipe=1"},
 	{"rebuild-in-place", RebuildBeside, 16, "rebuild the live keys, one after the other", 2, 1, "wipe=1"},
 	{"build-unconditional", BuildIsConditional, 16, "fold onto a build whatever its head", 2, 1, "wipe=1,delay=1"},
+	{"load-unconditional", LoadIsConditional, 16, "load from ClickHouse into whatever build there is", 2, 1, "wipe=1,delay=1"},
 	{"no-idle-check", IdleCheck, 17, "an owner without commands does not look at Redis", 2, 1, "wipe=1"},
 	{"idle-check-by-head", IdleCheckSeesOutbox, 17, "the idle check compares the head and leaves the outbox alone", 2, 1, "rollback=1"},
 }

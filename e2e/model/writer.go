@@ -17,7 +17,9 @@ const (
 	readLog
 	trimFound
 	replay
+	chooseSource
 	beginBuild
+	loadBuild
 	addToBuild
 	swapBuild
 	putAccounts
@@ -70,6 +72,9 @@ type recovery struct {
 	outbox    Outbox
 	last      History // of the log
 	at        History // how far a replay or a build is
+	seam      History // to which ClickHouse is used; genesis: the log alone
+	build     uint8   // generation of the build
+	chunk     uint8
 }
 
 // writer adds the moves of one writer.
@@ -81,6 +86,8 @@ func (x *expansion) writer(w int) {
 		x.turn(w)
 	case fetchOffset, inspect, inspectOutbox, noteWatermark, readLog:
 		x.recover(w)
+	case chooseSource:
+		x.chooseSource(w)
 	case publish:
 		x.publish(w)
 	case commitOffsets:
