@@ -96,7 +96,7 @@ func follow(ctx context.Context, node, master *Redis) error {
 	}
 	client := nodeClient(node)
 	defer func() { _ = client.Close() }()
-	if err := client.SlaveOf(ctx, host, port).Err(); err != nil {
+	if err := client.ReplicaOf(ctx, host, port).Err(); err != nil {
 		return fmt.Errorf("make %s follow %s: %w", node.Addr(), master.Addr(), err)
 	}
 	return nil
