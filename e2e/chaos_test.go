@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,8 +23,37 @@ func TestASeedDrawsTheSamePlanAgain(t *testing.T) {
 			kinds[f.Kind] = true
 		}
 	}
-	if len(kinds) != 21 {
-		t.Errorf("300 seeds draw %d kinds of faults", len(kinds))
+	for _, kind := range chaos.Kinds() {
+		if !kinds[kind] {
+			t.Errorf("300 seeds draw no %s", kind)
+		}
+	}
+}
+
+// TestTheTableOfFaultsNamesWhatExists: a table that names tests which are gone proves nothing.
+func TestTheTableOfFaultsNamesWhatExists(t *testing.T) {
+	t.Parallel()
+	table := read(t, "docs/faults.md")
+	tests := map[string]bool{}
+	sources(t, "*_test.go", func(path, text string) {
+		module, _, _ := strings.Cut(path, "/")
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(text, -1) {
+			tests[module+":"+m[1]] = true
+		}
+	})
+	named := regexp.MustCompile("`([a-z0-9-]+:Test[A-Z]\\w+)`").FindAllStringSubmatch(table, -1)
+	if len(named) < 60 {
+		t.Errorf("the table names only %d tests", len(named))
+	}
+	for _, m := range named {
+		if !tests[m[1]] && m[1] != "module:TestName" {
+			t.Errorf("docs/faults.md names %s, which is not there", m[1])
+		}
+	}
+	for _, m := range regexp.MustCompile(`\*([a-z]+(?:-[a-z]+)*)\*`).FindAllStringSubmatch(table, -1) {
+		if !slices.Contains(chaos.Kinds(), chaos.Kind(m[1])) {
+			t.Errorf("docs/faults.md names the fault %s, which is not drawn", m[1])
+		}
 	}
 }
 

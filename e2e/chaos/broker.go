@@ -38,6 +38,9 @@ func startBroker() (*broker, error) {
 	return b, err
 }
 
+// writersGroup is the default of LEDGER_WRITER_GROUP.
+const writersGroup = "ledger-writer"
+
 // requests that faults are drawn for.
 var requestKeys = map[string]kmsg.Key{
 	"Produce": kmsg.Produce, "EndTxn": kmsg.EndTxn, "TxnOffsetCommit": kmsg.TxnOffsetCommit, "AddPartitionsToTxn": kmsg.AddPartitionsToTxn,
@@ -63,6 +66,11 @@ func (b *broker) answerWith(detail string, count int) error {
 		return fmt.Errorf("no error of Kafka is called %q", code)
 	}
 	fault := kfake.Fault{Keys: []kmsg.Key{key}, Err: found, Count: count}
+	if code == "UNKNOWN_MEMBER_ID" {
+		// The member stays, though it is told that it does not exist: a ghost, until its session times out. That takes the projectors' group
+		// longer than a seed.
+		fault.Group = writersGroup
+	}
 	if key == kmsg.Produce {
 		fault.When = func(r kmsg.Request) bool {
 			produce, ok := r.(*kmsg.ProduceRequest)

@@ -29,6 +29,8 @@ type Options struct {
 	Seeds int
 	// Seed is the first; 0 = drawn.
 	Seed uint64
+	// Kinds of faults that are drawn; empty = all.
+	Kinds []Kind
 	// KeepGoing after a violation.
 	KeepGoing bool
 	// Limit ends the run after the seed that is running then; 0 = none.
@@ -56,6 +58,11 @@ const seedMax = 4 * time.Minute
 // Run runs the seeds. The error is about the rig; violations are in the Result.
 func Run(ctx context.Context, o Options) (Result, error) {
 	var result Result
+	for _, kind := range o.Kinds {
+		if !slices.Contains(Kinds(), kind) {
+			return result, fmt.Errorf("no kind of fault is called %q; there are %v", kind, Kinds())
+		}
+	}
 	goredis.SetLogger(silent{})
 	dir, err := os.MkdirTemp("", "hotledger-chaos-")
 	if err != nil {
@@ -100,7 +107,7 @@ func runSeed(ctx context.Context, o Options, seed uint64, rows *sandbox.ClickHou
 		return false, err
 	}
 	begin := time.Now()
-	w, err := newWorld(ctx, Draw(seed), rows, programs, dir)
+	w, err := newWorld(ctx, Draw(seed, o.Kinds...), rows, programs, dir)
 	if err != nil {
 		return false, err
 	}
@@ -160,11 +167,13 @@ func (w *world) play(ctx context.Context) (*report, error) {
 	if err := errors.Join(sent, w.send(ctx, w.load.Again(lateRetries))); err != nil {
 		return nil, err
 	}
-	if err := w.awaitQuiet(ctx); err != nil {
-		w.complain("%v", err)
+	quiet := w.awaitQuiet(ctx)
+	if quiet != nil {
+		w.complain("%v", quiet)
+		w.dump()
 	}
 	r.quiet = time.Since(healed)
-	verdict := w.judge(ctx)
+	verdict := w.judge(ctx, quiet == nil)
 	r.commands, r.events = verdict.Commands, verdict.Events
 	var problems []string
 	r.operations, r.unknown, problems = w.historian.check()

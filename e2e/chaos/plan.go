@@ -36,11 +36,22 @@ const (
 	ProjectorLeave   Kind = "projector-leave"    // stops in good order, comes back
 )
 
-// weights says how often a kind is drawn.
-var weights = []struct {
+type weighted struct {
 	kind   Kind
 	weight int
-}{
+}
+
+// Kinds are all kinds of faults.
+func Kinds() []Kind {
+	var all []Kind
+	for _, w := range weights {
+		all = append(all, w.kind)
+	}
+	return all
+}
+
+// weights says how often a kind is drawn.
+var weights = []weighted{
 	{RedisWipe, 6}, {RedisRestore, 8}, {RedisFork, 6}, {RedisLoseKey, 4}, {RedisFlush, 3}, {RedisLoseReplies, 8}, {RedisLate, 8}, {RedisCut, 4}, {RedisFull, 3},
 	{WriterPause, 10}, {WriterKill, 5}, {WriterTrap, 12}, {WriterDieCommit, 6}, {Rebalance, 5},
 	{KafkaError, 16}, {KafkaLoseReply, 10},
@@ -109,8 +120,9 @@ const (
 	faultsMore  = 7 // at most so many more
 )
 
-// Draw makes the plan of a seed. The same seed gives the same plan for ever, unless this file changes.
-func Draw(seed uint64) Plan {
+// Draw makes the plan of a seed, of the given kinds of faults alone, or of all. The same seed gives the same plan for ever, unless this file
+// changes.
+func Draw(seed uint64, kinds ...Kind) Plan {
 	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable on purpose
 	p := Plan{Seed: seed, Writers: 1 + r.IntN(3), Projectors: 1 + r.IntN(2), Active: activePhase}
 	p.BatchRecords = []int{20, 100, 1000}[r.IntN(3)]
@@ -118,7 +130,7 @@ func Draw(seed uint64) Plan {
 		p.Waves = append(p.Waves, Wave{At: within(r, p.Active), Commands: 50 + r.IntN(400)})
 	}
 	for range faultsMin + r.IntN(faultsMore+1) {
-		p.Faults = append(p.Faults, drawFault(r, p.Active))
+		p.Faults = append(p.Faults, drawFault(r, p.Active, kinds))
 	}
 	slices.SortFunc(p.Waves, func(a, b Wave) int { return int(a.At - b.At) })
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return int(a.At - b.At) })
@@ -129,14 +141,17 @@ func within(r *rand.Rand, d time.Duration) time.Duration {
 	return time.Duration(r.Int64N(int64(d))).Round(time.Millisecond)
 }
 
-func drawFault(r *rand.Rand, active time.Duration) Fault {
+func drawFault(r *rand.Rand, active time.Duration, kinds []Kind) Fault {
 	total := 0
+	var drawn []weighted
 	for _, w := range weights {
-		total += w.weight
+		if len(kinds) == 0 || slices.Contains(kinds, w.kind) {
+			drawn, total = append(drawn, w), total+w.weight
+		}
 	}
 	f := Fault{At: within(r, active), Target: r.IntN(12), Count: 0}
 	at := r.IntN(total)
-	for _, w := range weights {
+	for _, w := range drawn {
 		if at -= w.weight; at < 0 {
 			f.Kind = w.kind
 			break

@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -50,6 +51,20 @@ func (w *world) awaitQuiet(ctx context.Context) error {
 	}
 }
 
+// dump makes every service write its goroutines into its log, and end.
+func (w *world) dump() {
+	for _, s := range append(append([]*service{}, w.writers...), w.projectors...) {
+		_, ended := s.leave(true)
+		if s.running() {
+			s.signal(syscall.SIGQUIT)
+			select {
+			case <-ended:
+			case <-time.After(stopMax):
+			}
+		}
+	}
+}
+
 func (w *world) missing(ctx context.Context) error {
 	commands, err := w.auditor().Records(ctx, topics.Commands)
 	if err != nil {
@@ -89,8 +104,8 @@ func (w *world) missing(ctx context.Context) error {
 	return nil
 }
 
-// judge audits the quiet ledger and reconciles it once.
-func (w *world) judge(ctx context.Context) *auditor.Verdict {
+// judge audits the ledger, and reconciles it once if it is quiet: otherwise the reconciler would wait for what does not come.
+func (w *world) judge(ctx context.Context, quiet bool) *auditor.Verdict {
 	verdict, err := w.auditor().Audit(ctx)
 	if err != nil {
 		w.complain("audit: %v", err)
@@ -98,6 +113,9 @@ func (w *world) judge(ctx context.Context) *auditor.Verdict {
 	}
 	for _, p := range verdict.Problems {
 		w.complain("%s", p)
+	}
+	if !quiet {
+		return verdict
 	}
 	r, err := reconciler.New(w.reconcile, zap.NewNop(), nil)
 	if err != nil {

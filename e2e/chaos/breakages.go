@@ -1,0 +1,121 @@
+package chaos
+
+// mutations are the rules that are broken, one at a time.
+var mutations = []mutation{
+	{
+		name: "apply-anywhere", breaks: "apply adopts whatever head Redis has (rules 1 and 4)",
+		edits: []edit{{
+			"lua/apply.lua", "if head[1] ~= believed_position or head[2] ~= believed_chain then return stop('OUT_OF_SYNC', 'head') end",
+			"if head[1] and head[2] then believed_position, believed_chain = head[1], head[2] else return stop('OUT_OF_SYNC', 'head') end",
+		}},
+		module: "lua", test: "TestOutOfSyncChangesNothing",
+	},
+	{
+		name: "lost-key-is-empty", breaks: "a lost key reads as nothing remembered (rule 2)",
+		edits: []edit{
+			{"lua/apply.lua", "if remembered.err or remembered[1] ~= believed_chain then", "if remembered.err then"},
+			{"lua/inspect.lua", "if redis.pcall('HGET', OUTCOMES, '') ~= chain then return broken('outcomes') end", ""},
+		},
+		module: "lua", test: "TestInspectTellsEmptyBrokenAndWholeApart",
+	},
+	{
+		name: "decide-again", breaks: "a remembered outcome is not looked at (rule 3)",
+		edits:  []edit{{"lua/apply.lua", "local outcome = decided[id] or remembered[number + 1]", "local outcome = decided[id]"}},
+		module: "lua", test: "TestKnownIdsGetTheOutcomeTheyHad",
+	},
+	{
+		name: "publish-unlinked", breaks: "the outbox is published without looking at its links (rule 13)",
+		edits: []edit{
+			{"ledger-writer/recover.go", "if entry.Before != at {\n\t\t\treturn nil, nil, false\n\t\t}\n", ""},
+			{"ledger-writer/recover.go", "return committed, unpublished, at == state.Head", "return committed, unpublished, at == at"},
+		},
+		module: "ledger-writer", test: "TestHeadsAreComparedAsTheTableSays",
+	},
+	{
+		name: "compare-positions-only", breaks: "a head behind counts as the log's own prefix, whatever its chain (rule 13)",
+		edits: []edit{
+			{"ledger-writer/recover.go", "case state.Head.Position < last.Position && state.Head == logAt:", "case state.Head.Position < last.Position && logAt.Position == logAt.Position:"},
+			{"lua/record.go", "func HeadAfter(before Head, e *ledgerv1.Event) (Head, error) {", "func HeadAfter(before Head, e *ledgerv1.Event) (Head, error) {\n\tif before.Position+1 == e.GetOutcome().GetPosition() {\n\t\treturn HeadOf(e), nil\n\t}"},
+		},
+		module: "ledger-writer", test: "TestAForkedRedisIsRebuilt",
+	},
+	{
+		name: "replay-anywhere", breaks: "replay does not look at the head before it (rule 13)",
+		edits: []edit{
+			{"lua/replay.lua", "elseif head[1] ~= before_position or head[2] ~= before_chain then\n    return stop('OUT_OF_SYNC', 'head')\nend", "end"},
+			{"lua/replay.lua", "if carried.err or (carried[1] or '') ~= before_chain then", "if carried.err then"},
+			{"lua/replay.lua", "if records.err or (records[1] or '') ~= before_chain then", "if records.err then"},
+		},
+		module: "lua", test: "TestReplayIsRefused.*",
+	},
+	{
+		name: "forget-outcomes", breaks: "a rebuild restores accounts and no outcomes (rule 15)",
+		edits:  []edit{{"lua/replay.lua", "outcomes[#outcomes + 1], outcomes[#outcomes + 2] = id, fingerprint .. record", ""}},
+		module: "ledger-writer", test: "TestARedisThatComesBackEmptyIsRebuiltUnderLoad",
+	},
+	{
+		name: "stay-where-polled", breaks: "after a recovery the commands go on where they were polled, not at the committed offset (rule 14)",
+		edits: []edit{{
+			"ledger-writer/recover.go", "w.session.Client().SetOffsets(map[string]map[int32]kgo.EpochOffset{topics.Commands: rewind}) // rule 14", "_ = rewind",
+		}},
+		module: "ledger-writer", test: "TestErrorsOfKafkaGiveEveryCommandExactlyOneEvent",
+	},
+	{
+		name: "offsets-with-the-outbox", breaks: "publishing the outbox commits what was polled (rule 13)",
+		edits:  []edit{{"ledger-writer/recover.go", "w.commit(ctx, map[int]kgo.EpochOffset{s.number: offset})", "w.commit(ctx, nil)"}},
+		module: "ledger-writer", test: "TestPublishingTheOutboxCommitsNoCommandThatIsNotDecided",
+	},
+	{
+		name: "any-generation", breaks: "offsets are committed in whatever generation the client is by then (rule 6)",
+		edits:  []edit{{"ledger-writer/commit.go", "if request.MemberID != memberID || request.Generation != generation {", "if memberID == \"never\" && generation == -7 {"}},
+		module: "ledger-writer", test: "TestAWriterThatLostItsShardsCommitsNothing|TestWritersThatComeAndGoGiveEveryCommandOneOutcome",
+	},
+	{
+		name: "unknown-is-committed", breaks: "a commit whose outcome is unknown counts as confirmed (rule 8)",
+		edits: []edit{{
+			"ledger-writer/commit.go", "return fmt.Errorf(\"%w: the outcome of a commit is unknown: %w\", errTenureOver, err)", "w.logger.Debug(fmt.Sprint(errTenureOver))",
+		}},
+		module: "ledger-writer", test: "TestErrorsOfKafkaGiveEveryCommandExactlyOneEvent",
+	},
+	{
+		name: "no-recovery-after-abort", breaks: "after an aborted batch the writer goes on with the heads it believes in (rule 8)",
+		edits:  []edit{{"ledger-writer/tenure.go", "\tw.owned.doubtAll()\n\tif errors.Is(cause, errTenureOver) {", "\tif errors.Is(cause, errTenureOver) {"}},
+		module: "ledger-writer", test: "TestErrorsOfKafkaGiveEveryCommandExactlyOneEvent",
+	},
+	{
+		name: "trim-before-commit", breaks: "the outbox is trimmed before the commit (rule 9)",
+		edits: []edit{{
+			"ledger-writer/writer.go", "\tif err := w.commit(work, nil); err != nil {\n\t\treturn err\n\t}\n\thit(trapCommitted)\n\tw.trim(work, batch)\n",
+			"\tw.trim(work, batch)\n\tif err := w.commit(work, nil); err != nil {\n\t\treturn err\n\t}\n\thit(trapCommitted)\n",
+		}},
+		module: "e2e", test: "TestAWriterThatDiesBetweenStepsLosesAndDoublesNothing",
+	},
+	{
+		name: "no-wait-for-open-transactions", breaks: "the last event is read while a transaction is open (rule 12)",
+		edits:  []edit{{"ledger-writer/log.go", "if stable < watermark {", "if stable < 0 {"}},
+		module: "ledger-writer", test: "TestOpenTransactionsOfOthersAreWaitedForAndAbortedOnesNeverCount",
+	},
+	{
+		name: "no-idle-check", breaks: "nobody looks at an idle shard (rule 17)",
+		edits:  []edit{{"ledger-writer/poll.go", "if s.inDoubt || time.Since(s.checkedAt) < w.cfg.IdleCheck {", "if s.inDoubt || time.Since(s.checkedAt) < time.Hour {"}},
+		module: "ledger-writer", test: "TestAWipeOrRollbackOfAnIdleShardIsHealed",
+	},
+	{
+		name: "hear-the-uncommitted", breaks: "callers and projectors read what is not committed (rule 7)",
+		edits:  []edit{{"chassis/kafka/client.go", "kgo.FetchIsolationLevel(kgo.ReadCommitted())", "kgo.FetchIsolationLevel(kgo.ReadUncommitted())"}},
+		module: "producer", test: "TestAbortedReplyIsNeverSeen",
+	},
+	{
+		name: "insert-without-token", breaks: "an insert that is repeated gets another identity, and nobody asks whether it landed",
+		edits: []edit{
+			{"projector/insert.go", "if tries++; tries > 1 {", "if tries++; tries > 1_000_000 {"},
+			{"projector/intent.go", "return fmt.Sprintf(\"%s/%s/%d/%d/%d-%d\", topics.Events,", "return fmt.Sprintf(\"%d/%s/%s/%d/%d/%d-%d\", time.Now().UnixNano(), topics.Events,"},
+		},
+		module: "projector", test: "TestSameRowsUnderTheSameTokenLandOnce",
+	},
+	{
+		name: "insert-without-intent", breaks: "the range is not made durable before it is inserted",
+		edits:  []edit{{"projector/worker.go", "if err := w.commit(ctx, w.next(b)); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif err := w.insert", "if err := w.insert"}},
+		module: "projector", test: "TestRestartAfter.*|TestInsertOfAZombieLandsLate|TestSecondIntent.*|TestEveryCommittedEventIsOneRow",
+	},
+}
