@@ -15,6 +15,7 @@ const (
 	PublishOwnEntries
 	OffsetsCarryGeneration
 	NewGenerationDoubts
+	CallbacksFirst
 	TellAfterCommit
 	AbortRecovers
 	UnknownCommitInits
@@ -66,6 +67,7 @@ var Variants = []Variant{
 	{"publish-whole-outbox", PublishOwnEntries, 5, "publish what stands in the outbox, not what the calls returned", 2, 1, "rollback=1"},
 	{"offsets-without-generation", OffsetsCarryGeneration, 6, "the offset commit is not checked against the group's generation", 2, 1, "rebalance=1"},
 	{"silent-newer-generation", NewGenerationDoubts, 6, "the client slips into a newer generation and goes on", 2, 1, "rebalance=2"},
+	{"generation-before-callbacks", CallbacksFirst, 6, "recover in a generation whose revoked and lost shards are not known yet", 2, 1, "rebalance=1"},
 	{"tell-before-commit", TellAfterCommit, 7, "callers are told when Redis has decided", 2, 1, "rollback=1,crash=1,clock=1"},
 	{"abort-goes-on", AbortRecovers, 8, "after an abort: rewind and go on from the believed head", 2, 1, "abort=1"},
 	{"unknown-goes-on", UnknownCommitInits, 8, "after an unknown commit: recover without InitProducerID", 2, 1, "unknown=1"},

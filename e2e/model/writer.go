@@ -132,7 +132,7 @@ func (x *expansion) turn(w int) {
 		x.emit(w, "sees the group's new generation", &n)
 	}
 	switch {
-	case me.pending: // a poll waits for the callbacks
+	case me.pending && !x.m.without(CallbacksFirst): // what it owns in the new generation is not known yet
 	case !me.owned:
 	case me.inDoubt || (!me.adopted && !x.m.without(NewGenerationDoubts)):
 		me.inDoubt, me.adopted, me.step, me.recovery.running = true, true, fetchOffset, true
