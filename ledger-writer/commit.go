@@ -33,6 +33,11 @@ func (w *Writer) commit(ctx context.Context, unchanged map[int]kgo.EpochOffset) 
 		}
 		return nil
 	})
+	// The library waits for a heartbeat before it ends a transaction. Where the session has timed out meanwhile, there is none until this writer
+	// allows the rebalance, which it does after the commit: without an end the two wait for each other. After the transaction timeout there is
+	// nothing left to commit.
+	ctx, cancel := context.WithTimeout(ctx, w.cfg.TransactionTimeout)
+	defer cancel()
 	hit(trapPublished)
 	w.inTxn = false
 	committed, err := w.session.End(ctx, kgo.TryCommit)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -96,8 +97,9 @@ func detailOf(o *ledgerv1.Outcome) string {
 
 // publisher writes into one transaction and remembers the first error.
 type publisher struct {
-	session *kgo.GroupTransactSession
-	failure atomic.Pointer[error] // written by the client's promises
+	session  *kgo.GroupTransactSession
+	patience time.Duration         // the broker gives the transaction up after it
+	failure  atomic.Pointer[error] // written by the client's promises
 }
 
 // open begins the transaction of a batch.
@@ -106,7 +108,7 @@ func (w *Writer) open(_ context.Context) (*publisher, error) {
 		return nil, fmt.Errorf("%w: begin transaction: %w", errTenureOver, err)
 	}
 	w.inTxn = true
-	return &publisher{session: w.session}, nil
+	return &publisher{session: w.session, patience: w.cfg.TransactionTimeout}, nil
 }
 
 func (p *publisher) fail(err error) { p.failure.CompareAndSwap(nil, &err) }
@@ -153,6 +155,8 @@ func (p *publisher) reply(shards int, r *ledgerv1.Reply) {
 
 // wait flushes, and returns the first error of anything sent.
 func (p *publisher) wait(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, p.patience)
+	defer cancel()
 	if err := p.session.Client().Flush(ctx); err != nil {
 		return fmt.Errorf("flush: %w", err)
 	}
