@@ -3,6 +3,9 @@
 --   @since   per shard: when the reading that counts began, ms since 1970
 --   @starts  per shard: Redis's position before the reading
 --   @ends    per shard: Redis's position after it, which ClickHouse has reached
+--   @lo, @hi the slice: accounts from @lo on, below @hi; an empty @hi is the end
+--   @checkpoint, @cuts  an incremental run starts from what a checkpoint says of each account, and adds the events above its cuts;
+--            a full run has no checkpoint and cuts of 0
 --
 -- Why nothing here is a false alarm, however much traffic there is and however far the projector was behind:
 --   * An account as Redis has it is the fold of the log up to some position between start and end (snapshot.go, barrier.go), and
@@ -22,7 +25,7 @@ SELECT
     max(redis_unit) AS unit_redis,
     max(sequence) AS sequence_log,
     maxIf(sequence, position <= arrayElement(@starts, shard + 1)) AS sequence_at_start,
-    countIf(sequence > 0) AS sequences,
+    sum(weight) AS sequences,
     max(places > 1) AS twice,
     minIf(position, sequence > 0) AS opened_at,
     sumIf(toInt128(delta), sequence <= redis_sequence) AS balance_at_redis,
@@ -30,7 +33,7 @@ SELECT
     -- Nothing but the opening sets floor and unit, and no operation holds money yet. Later events repeat what Redis said of them.
     argMinIf(floor_after, sequence, sequence > 0) AS floor_log,
     argMinIf(unit_after, sequence, sequence > 0) AS unit_log,
-    maxIf(sequence, repair AND sequence <= redis_sequence) AS repaired_at,
+    maxIf(repaired, repaired <= redis_sequence) AS repaired_at,
     -- The log's sequences of this account are 1 to the last one, each once.
     sequences = sequence_log AND NOT twice AS complete,
     multiIf(
@@ -53,7 +56,7 @@ FROM
         s.redis_sequence AS redis_sequence, s.redis_balance AS redis_balance, s.redis_held AS redis_held,
         s.redis_floor AS redis_floor, s.redis_unit AS redis_unit,
         l.sequence AS sequence, l.position AS position, l.places AS places, l.delta AS delta,
-        l.floor_after AS floor_after, l.unit_after AS unit_after, l.repair AS repair
+        l.floor_after AS floor_after, l.unit_after AS unit_after, l.repaired AS repaired, l.weight AS weight
     FROM
     (
         -- Every sequence of an account once, in the order of the table: rows that were inserted twice do not count twice. Where rows
@@ -62,13 +65,20 @@ FROM
             account AS log_account, shard AS log_shard, sequence,
             min(e.position) AS position,
             uniqExact(e.position) AS places,
-            min(e.delta) AS delta,
+            toInt128(min(e.delta)) AS delta,
             min(e.floor_after) AS floor_after,
             min(toString(e.unit)) AS unit_after,
-            max(e.operation = 'repair') AS repair
+            if(max(e.operation = 'repair'), sequence, 0) AS repaired,
+            toUInt64(1) AS weight
         FROM events AS e
-        WHERE status = 'applied' AND e.position <= arrayElement(@ends, shard + 1)
+        WHERE status = 'applied' AND e.position > arrayElement(@cuts, shard + 1) AND e.position <= arrayElement(@ends, shard + 1)
+            AND account >= @lo AND (@hi = '' OR account < @hi)
         GROUP BY account, sequence, shard
+        UNION ALL
+        -- A checkpoint stands for all events up to its cut: as many as its sequence, and their sum.
+        SELECT c.account, c.shard, c.sequence, c.position, 1, c.balance, c.floor, toString(c.unit), c.repaired_at, c.sequence
+        FROM account_checkpoints AS c
+        WHERE c.checkpoint = @checkpoint AND c.account >= @lo AND (@hi = '' OR c.account < @hi)
     ) AS l
     FULL OUTER JOIN
     (
@@ -78,7 +88,7 @@ FROM
             argMax((r.sequence, r.balance, r.held, r.floor, toString(r.unit)), (r.read_at, r.sequence)) AS reading,
             reading.1 AS redis_sequence, reading.2 AS redis_balance, reading.3 AS redis_held, reading.4 AS redis_floor, reading.5 AS redis_unit
         FROM account_snapshots AS r
-        WHERE run_id = @run AND toUnixTimestamp64Milli(r.read_at) >= arrayElement(@since, r.shard + 1)
+        WHERE run_id = @run AND r.account >= @lo AND (@hi = '' OR r.account < @hi) AND toUnixTimestamp64Milli(r.read_at) >= arrayElement(@since, r.shard + 1)
         GROUP BY r.account, r.shard
     ) AS s ON l.log_account = s.redis_account AND l.log_shard = s.redis_shard
 )

@@ -28,8 +28,12 @@ const headsPerQuery = 5000
 
 // read reads every shard and waits until ClickHouse has what was read.
 func (r *reconciliation) read(ctx context.Context) error {
+	if r.resumed != nil {
+		r.restoreScans()
+		return nil
+	}
 	r.scans = make([]*scan, r.cfg.Kafka.Shards)
-	r.behind = make([]*Break, r.cfg.Kafka.Shards)
+	r.trouble = make([]*Break, r.cfg.Kafka.Shards)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(shardsAtOnce)
 	for shard := range r.scans {
@@ -57,8 +61,13 @@ func (r *reconciliation) readShard(ctx context.Context, shard int) error {
 }
 
 func (r *reconciliation) readOnce(ctx context.Context, shard int, since time.Time) error {
-	// What ClickHouse has now was in Redis earlier, so Redis's head, read after this, cannot be below it, unless Redis lost its tail.
-	projected, err := r.projected(ctx, shard)
+	// What ClickHouse has was in Kafka before, and what Kafka has was in Redis before: read in this order, each must reach at least as far
+	// as the one before it, however much traffic there is.
+	projected, projectedAt, err := r.projected(ctx, shard)
+	if err != nil {
+		return err
+	}
+	logEnd, err := r.readEnd(ctx, shard)
 	if err != nil {
 		return err
 	}
@@ -66,58 +75,96 @@ func (r *reconciliation) readOnce(ctx context.Context, shard int, since time.Tim
 	if err != nil {
 		return err
 	}
+	s.log = logEnd
+	if logEnd.head.Position > projected && projected > 0 { // without any row there is no time to tell the delay from
+		s.late = logEnd.at.Sub(projectedAt)
+	}
 	if err := r.await(ctx, s); err != nil {
 		return err
 	}
 	if err := r.standsOnLog(ctx, s); err != nil {
 		return err
 	}
-	r.scans[shard], r.behind[shard] = s, nil
-	if projected > s.start.Position {
-		r.behind[shard] = &Break{
-			Class: RedisBehind, Shard: shard, Action: Stop,
-			Detail: fmt.Sprintf("Redis stands at position %d, the log at %d: the ledger-writer replays the tail when it owns the shard", s.start.Position, projected),
-		}
-	}
+	r.scans[shard] = s
+	r.trouble[shard] = s.standsWhere(projected)
 	return nil
 }
 
-// errBarrier says that ClickHouse did not get there in time.
-var errBarrier = errors.New("ClickHouse is behind Redis")
+// standsWhere compares how far the three engines are with a shard; nil where each has what the one before had.
+func (s *scan) standsWhere(projected uint64) *Break {
+	b := &Break{Shard: s.shard, Action: Stop}
+	last := s.log.head.Position
+	switch {
+	case projected > last:
+		b.Class = LogTruncated
+		b.Detail = fmt.Sprintf("Kafka ends at position %d, ClickHouse has position %d: the log lost its end", last, projected)
+	case last > s.start.Position:
+		b.Class = RedisBehind
+		b.Detail = fmt.Sprintf("Redis stands at position %d, the log at %d: the ledger-writer replays the tail when it owns the shard", s.start.Position, last)
+	case s.unlogged:
+		b.Class = RedisAhead
+		b.Detail = fmt.Sprintf("Redis stands at position %d, the log ends at %d and does not move: what Redis decided was never published; "+
+			"the ledger-writer publishes its outbox or rebuilds the shard when it recovers it", s.redisEnd.Position, s.end.Position)
+	default:
+		return nil
+	}
+	return b
+}
 
-// await waits until ClickHouse has the position that Redis stood at after the reading. Every change that the reading can contain is
-// at or below it, so from here on "not in ClickHouse" means "not in the log", and not "not yet".
+// errBarrier says that ClickHouse did not get there in time.
+var errBarrier = errors.New("ClickHouse is behind")
+
+// await waits until ClickHouse has what Kafka had before the reading, and the position that Redis stood at after it. Every change that
+// the reading can contain is at or below it, so from here on "not in ClickHouse" means "not in the log", and not "not yet".
 func (r *reconciliation) await(ctx context.Context, s *scan) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.cfg.BarrierTimeout, errBarrier)
+	waiting, cancel := context.WithTimeoutCause(ctx, r.cfg.BarrierTimeout, errBarrier)
 	defer cancel()
+	s.redisEnd = s.end
 	for {
-		position, err := r.projected(ctx, s.shard)
-		if err == nil && position >= s.end.Position {
+		position, _, err := r.projected(waiting, s.shard)
+		if err == nil && position >= max(s.end.Position, s.log.head.Position) {
 			return nil
 		}
 		if err == nil {
 			select {
 			case <-time.After(barrierPoll):
 				continue
-			case <-ctx.Done():
+			case <-waiting.Done():
 			}
 		}
-		if cause := context.Cause(ctx); cause != nil {
-			return fmt.Errorf("%w: shard %d stands at position %d in Redis and at %d in ClickHouse after %s; is the projector running?",
-				cause, s.shard, s.end.Position, position, r.cfg.BarrierTimeout)
+		if cause := context.Cause(waiting); errors.Is(cause, errBarrier) {
+			return r.blame(ctx, s, position)
+		} else if cause != nil {
+			return cause
 		}
 		return err
 	}
 }
 
-// projected is the last position of a shard in ClickHouse, 0 for none.
-func (r *reconciliation) projected(ctx context.Context, shard int) (uint64, error) {
-	var position uint64
-	err := r.clickhouse.QueryRow(ctx, "SELECT max(position) FROM events WHERE shard = @shard", clickhouse.Named("shard", shard)).Scan(&position)
+// blame tells a projector that is late from a ledger-writer that never published: the log itself is below Redis's position, and
+// ClickHouse has all of the log.
+func (r *reconciliation) blame(ctx context.Context, s *scan, position uint64) error {
+	end, err := r.readEnd(ctx, s.shard)
 	if err != nil {
-		return 0, fmt.Errorf("read how far ClickHouse is with shard %d: %w", shard, err)
+		return err
 	}
-	return position, nil
+	if end.head.Position < s.end.Position && position >= end.head.Position {
+		s.unlogged, s.end = true, end.head
+		return nil
+	}
+	return fmt.Errorf("%w: shard %d stands at position %d in Redis, at %d in the log and at %d in ClickHouse after %s; is the projector running?",
+		errBarrier, s.shard, s.end.Position, end.head.Position, position, r.cfg.BarrierTimeout)
+}
+
+// projected is the last position of a shard in ClickHouse, 0 for none, and when the log took it.
+func (r *reconciliation) projected(ctx context.Context, shard int) (uint64, time.Time, error) {
+	var position uint64
+	var at time.Time
+	err := r.clickhouse.QueryRow(ctx, "SELECT max(position), max(log_time) FROM events WHERE shard = @shard", clickhouse.Named("shard", shard)).Scan(&position, &at)
+	if err != nil {
+		return 0, time.Time{}, fmt.Errorf("read how far ClickHouse is with shard %d: %w", shard, err)
+	}
+	return position, at, nil
 }
 
 // standsOnLog checks that every head that a page was read at is in the log, with its chain. Redis may hold changes that are not
@@ -132,6 +179,9 @@ func (r *reconciliation) standsOnLog(ctx context.Context, s *scan) error {
 			return err
 		}
 		for _, head := range heads {
+			if s.unlogged && head.Position > s.end.Position {
+				continue // not in the log, which is what the break says
+			}
 			logged := chains[head.Position]
 			if head.Position == 0 {
 				logged = []string{lua.Genesis.Chain}

@@ -6,51 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"strings"
-)
-
-// Class is what kind of difference a break is. The words are part of the contract: programs switch on them.
-type Class string
-
-// The classes. What can be repaired is so because the log is whole and says what Redis should hold.
-const (
-	// BalanceDiffers: Redis and the log have another balance, or hold, at the same sequence. Repaired.
-	BalanceDiffers Class = "BALANCE_DIFFERS"
-	// TermsDiffer: the floor or the unit is another one than the account was opened with. Repaired.
-	TermsDiffer Class = "TERMS_DIFFER"
-	// AccountMissingInRedis: the log opened the account before the reading began, and Redis does not have it. Repaired.
-	AccountMissingInRedis Class = "ACCOUNT_MISSING_IN_REDIS"
-	// RedisBehind: the account's sequence in Redis is below what the log had before the reading began. Repaired.
-	// Without an account: Redis's head is below the log's; the ledger-writer replays the tail.
-	RedisBehind Class = "REDIS_BEHIND"
-	// RedisAhead: the account's sequence in Redis is above anything in the log. Repaired.
-	RedisAhead Class = "REDIS_AHEAD"
-	// AccountUnknownToLog: Redis has an account of which the log has no event.
-	AccountUnknownToLog Class = "ACCOUNT_UNKNOWN_TO_LOG"
-	// AccountUnreadable: the record in Redis is not one that the ledger writes. The ledger-writer rebuilds the shard when it meets it.
-	AccountUnreadable Class = "ACCOUNT_UNREADABLE"
-	// LogGap: positions of a shard, or sequences of an account, are missing in ClickHouse.
-	LogGap Class = "LOG_GAP"
-	// LogDuplicate: a position of a shard, or a sequence of an account, is in ClickHouse more than once.
-	LogDuplicate Class = "LOG_DUPLICATE"
-)
-
-// Classes lists all of them.
-func Classes() []Class {
-	return []Class{
-		BalanceDiffers, TermsDiffer, AccountMissingInRedis, RedisBehind, RedisAhead,
-		AccountUnknownToLog, AccountUnreadable, LogGap, LogDuplicate,
-	}
-}
-
-// Action is what is done about a break.
-type Action string
-
-// The actions.
-const (
-	// Repair: Redis is rewritten to match the log, by a command.
-	Repair Action = "repair"
-	// Stop: nothing automatic; a person looks at the detail.
-	Stop Action = "stop"
+	"time"
 )
 
 // Standing is an account at a sequence, amounts in minor units.
@@ -83,12 +39,25 @@ type Break struct {
 	Redis, Log *Standing
 	Detail     string
 	Action     Action
+	Severity   Severity
+	// Amount is what is at stake, signed minor units of Unit: what Redis has too much, or what an adjustment would book. nil where
+	// the break is not about an amount.
+	Amount *big.Int
+	Unit   string
+	// FirstSeen is when the first run found it: this one or an earlier one.
+	FirstSeen time.Time
+	// Settled says why the break needs nobody any more: a person accepted it, or its adjustment is booked. Empty while it does.
+	Settled string
 	// Compensation is nil unless Action is Repair and the run came to issue it (or would have, in a dry run).
 	Compensation *Compensation
 
-	generation string // of the shard's keys in Redis when they were read
-	complete   bool   // the log's sequences of the account are 1 to the last, each once
-	anchor     uint64 // BALANCE_DIFFERS, TERMS_DIFFER: the account's last repair at or below what was seen, else 1
+	// From and To are the positions of a projection break; the shard's rows there are wrong.
+	From, To uint64
+
+	generation string   // of the shard's keys in Redis when they were read
+	complete   bool     // the log's sequences of the account are 1 to the last, each once
+	evidence   []string // what the id is made of, where it is not an account in Redis against the log
+	anchor     uint64   // BALANCE_DIFFERS, TERMS_DIFFER: the account's last repair at or below what was seen, else 1
 }
 
 // relative says that the repair is a difference and not a state: right at any later sequence too, so traffic need not stop.
@@ -103,12 +72,14 @@ func (b *Break) relative() bool { return b.Class == BalanceDiffers || b.Class ==
 // lies between the two readings; once it is, the anchor moves, and the same difference again is a new fault with a new id.
 func (b *Break) fingerprint() string {
 	evidence := []string{string(b.Class), fmt.Sprint(b.Shard), b.Account, b.generation}
-	switch {
+	switch { // generation is empty where there is evidence of its own: the log's breaks outlive a recovery
 	case b.relative():
 		balance := new(big.Int).Sub(b.Redis.Balance, b.Log.Balance)
 		held := new(big.Int).Sub(b.Redis.Held, b.Log.Held)
 		evidence = append(evidence, fmt.Sprint(b.anchor), balance.String(), held.String(),
 			b.Redis.Floor.String(), b.Redis.Unit, b.Log.Floor.String(), b.Log.Unit)
+	case b.evidence != nil:
+		evidence = append(evidence, b.evidence...)
 	case b.Redis == nil && b.Log == nil:
 		evidence = append(evidence, b.Detail)
 	default:

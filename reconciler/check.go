@@ -3,143 +3,230 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/cespare/xxhash/v2"
+	"golang.org/x/sync/errgroup"
 )
 
 // doubt is what is wrong with the log of one shard. While it is, nothing of the shard is repaired: the log is what a repair
 // would be made from.
 type doubt struct {
-	gaps       []*Break
-	duplicates []*Break
-	// conflicting accounts have events at a position that holds another event too: which of the two counts is not known, so
-	// they are not compared.
-	conflicting map[string]bool
+	log        []*Break // Kafka's log is broken
+	projection []*Break // ClickHouse is not what Kafka says, and was not rewritten
+	// The accounts that have an event at a missing position, and at one that is there with another content.
+	missing, conflicting map[string]bool
 }
 
-// checkLog checks the positions of every shard up to where it is compared: 1 to the last, each once. Two numbers tell exactly,
-// in one pass: how many rows, and how many different positions (a bitmap, one bit per event). Only where they disagree are the
-// positions looked up one by one.
+// inDoubt says that nothing of the shard may be repaired.
+func (d *doubt) inDoubt() bool { return len(d.log)+len(d.projection) > 0 }
+
+// readingsAtOnce bounds the memory that the clients of Kafka take; a reading keeps a core busy.
+const readingsAtOnce = 2
+
+// checkLog reads the log in Kafka link by link, and holds ClickHouse against it: same positions, same content. What is wrong in
+// ClickHouse is projected again, if the policy allows it, before anything is compared.
 func (r *reconciliation) checkLog(ctx context.Context) error {
 	r.doubts = make([]doubt, len(r.scans))
-	rows, err := r.clickhouse.Query(ctx, `SELECT shard, count(), groupBitmap(position) FROM events
-		WHERE position <= arrayElement(@ends, shard + 1) GROUP BY shard`, r.args()...)
+	r.readings = make([]*reading, len(r.scans))
+	marks, err := r.marks(ctx)
 	if err != nil {
-		return fmt.Errorf("count positions: %w", err)
+		return err
 	}
-	defer func() { _ = rows.Close() }() // rows.Err below has the error that counts
-	counts, distinct := make([]uint64, len(r.scans)), make([]uint64, len(r.scans))
-	for rows.Next() {
-		var shard uint16
-		var n, positions uint64
-		if err := rows.Scan(&shard, &n, &positions); err != nil {
-			return fmt.Errorf("count positions: %w", err)
-		}
-		counts[shard], distinct[shard] = n, positions
-	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("count positions: %w", err)
-	}
+	group, reading := errgroup.WithContext(ctx)
+	group.SetLimit(readingsAtOnce)
 	for shard, s := range r.scans {
-		r.report.Events += distinct[shard]
-		if distinct[shard] != s.end.Position {
-			if err := r.findGaps(ctx, shard); err != nil {
-				return err
-			}
-		}
-		if counts[shard] != distinct[shard] {
-			if err := r.findDuplicates(ctx, shard); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// findGaps makes one break per run of missing positions.
-func (r *reconciliation) findGaps(ctx context.Context, shard int) error {
-	end := r.scans[shard].end.Position
-	rows, err := r.clickhouse.Query(ctx, `SELECT toUInt64(position + 1), toUInt64(following - 1) FROM (
-			SELECT position, leadInFrame(position, 1, toUInt64(@end + 1)) OVER (ORDER BY position ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS following
-			FROM (SELECT DISTINCT position FROM events WHERE shard = @shard AND position <= @end UNION ALL SELECT toUInt64(0))
-		) WHERE following > position + 1 ORDER BY position LIMIT @most`,
-		clickhouse.Named("shard", shard), clickhouse.Named("end", end), clickhouse.Named("most", r.cfg.BreaksMax+1))
-	if err != nil {
-		return fmt.Errorf("find gaps of shard %d: %w", shard, err)
-	}
-	defer func() { _ = rows.Close() }() // rows.Err below has the error that counts
-	for rows.Next() {
-		var from, to uint64
-		if err := rows.Scan(&from, &to); err != nil {
-			return fmt.Errorf("find gaps of shard %d: %w", shard, err)
-		}
-		r.doubts[shard].gaps = append(r.doubts[shard].gaps, &Break{
-			Class: LogGap, Shard: shard, Action: Stop, Detail: fmt.Sprintf("ClickHouse lacks %s of shard %d", positions(from, to), shard),
+		group.Go(func() error { // ends with reading
+			var err error
+			r.readings[shard], err = r.readStream(reading, shard, marks[shard], s.end.Position)
+			return err
 		})
 	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("find gaps of shard %d: %w", shard, err)
+	if err := group.Wait(); err != nil {
+		return err
 	}
-	if len(r.doubts[shard].gaps) == 0 {
-		return fmt.Errorf("find gaps of shard %d: positions are missing and none was found; the log changed while it was read", shard)
+	wrong, err := r.wrongStretches(ctx)
+	if err != nil {
+		return err
 	}
-	return nil
+	for shard, read := range r.readings {
+		d := &r.doubts[shard]
+		d.log, d.missing, d.conflicting = read.breaks, map[string]bool{}, map[string]bool{}
+		r.report.Events += r.scans[shard].end.Position
+		r.report.EventsRead += read.end.head.Position - read.from.head.Position
+		if len(d.log) > 0 {
+			continue // what ClickHouse should have is not known
+		}
+		if d.projection, err = r.findGaps(ctx, read, wrong[shard], d); err != nil {
+			return err
+		}
+	}
+	return r.reproject(ctx)
 }
 
-// findDuplicates makes one break per run of neighbouring positions that are there more than once in the same manner.
-func (r *reconciliation) findDuplicates(ctx context.Context, shard int) error {
-	rows, err := r.clickhouse.Query(ctx, `SELECT position,
-			uniqExact(account, sequence, command_id, operation, status, reason, counter_account, unit, delta, fingerprint, chain) > 1 AS conflict,
-			groupUniqArray(100)(account)
-		FROM events WHERE shard = @shard AND position <= @end
-		GROUP BY position HAVING count() > 1 ORDER BY position LIMIT @most`,
-		clickhouse.Named("shard", shard), clickhouse.Named("end", r.scans[shard].end.Position), clickhouse.Named("most", r.cfg.BreaksMax+1))
+// counted is what ClickHouse has of a stretch.
+type counted struct {
+	rows, sum uint64
+}
+
+// checked are the positions that are checked, per shard: above the first, up to the second.
+func (r *reconciliation) checked() (froms, ends []uint64) {
+	for shard := range r.scans {
+		froms = append(froms, r.readings[shard].from.head.Position)
+		ends = append(ends, r.readings[shard].end.head.Position)
+	}
+	return froms, ends
+}
+
+// wrongStretches returns per shard the numbers of the stretches that differ, in order.
+func (r *reconciliation) wrongStretches(ctx context.Context) ([][]uint64, error) {
+	froms, ends := r.checked()
+	rows, err := r.clickhouse.Query(ctx, `SELECT shard, toUInt64(intDiv(position - 1, @size)) AS number, count(), sum(xxHash64(`+rowTextSQL+`)) FROM events
+		WHERE position > arrayElement(@froms, shard + 1) AND position <= arrayElement(@ends, shard + 1) GROUP BY shard, number`,
+		clickhouse.Named("size", stretchPositions), clickhouse.Named("froms", froms), clickhouse.Named("ends", ends))
 	if err != nil {
-		return fmt.Errorf("find duplicates of shard %d: %w", shard, err)
+		return nil, fmt.Errorf("add up the rows of the log: %w", err)
 	}
 	defer func() { _ = rows.Close() }() // rows.Err below has the error that counts
-	d := &r.doubts[shard]
-	d.conflicting = map[string]bool{}
-	var from, to uint64
-	var conflicts bool
-	flush := func() {
-		if to == 0 {
-			return
-		}
-		detail := fmt.Sprintf("ClickHouse has %s of shard %d more than once, with the same content", positions(from, to), shard)
-		if conflicts {
-			detail = fmt.Sprintf("ClickHouse has %s of shard %d more than once, with different content", positions(from, to), shard)
-		}
-		d.duplicates = append(d.duplicates, &Break{Class: LogDuplicate, Shard: shard, Action: Stop, Detail: detail})
+	have := make([]map[uint64]counted, len(r.scans))
+	for shard := range have {
+		have[shard] = map[uint64]counted{}
 	}
 	for rows.Next() {
-		var position uint64
-		var conflict bool
-		var accounts []string
-		if err := rows.Scan(&position, &conflict, &accounts); err != nil {
-			return fmt.Errorf("find duplicates of shard %d: %w", shard, err)
+		var shard uint16
+		var number uint64
+		var c counted
+		if err := rows.Scan(&shard, &number, &c.rows, &c.sum); err != nil {
+			return nil, fmt.Errorf("add up the rows of the log: %w", err)
 		}
-		if conflict {
-			for _, account := range accounts {
+		have[shard][number] = c
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("add up the rows of the log: %w", err)
+	}
+	wrong := make([][]uint64, len(r.scans))
+	for shard, read := range r.readings {
+		for number, want := range read.stretches {
+			if (have[shard][number] != counted{want.events, want.sum}) {
+				wrong[shard] = append(wrong[shard], number)
+			}
+		}
+		slices.Sort(wrong[shard])
+	}
+	return wrong, nil
+}
+
+// wrongStretchesMax bounds the time of looking row by row; what lies beyond is found by the next run.
+const wrongStretchesMax = 256
+
+// findGaps finds out what is wrong with the rows of some stretches, position by position (gaps, duplicates, other content), and makes one break of neighbours.
+func (r *reconciliation) findGaps(ctx context.Context, read *reading, numbers []uint64, d *doubt) ([]*Break, error) {
+	var breaks []*Break
+	for i, number := range numbers {
+		first, last := number*stretchPositions+1, (number+1)*stretchPositions
+		first, last = max(first, read.from.head.Position+1), min(last, read.end.head.Position)
+		found := map[uint64]Class{}
+		if i < wrongStretchesMax {
+			rows, err := r.rowsBetween(ctx, read.shard, first, last)
+			if err != nil {
+				return nil, err
+			}
+			if found, err = r.againstLog(ctx, read, number, first, last, rows, d); err != nil {
+				return nil, err
+			}
+		} else {
+			for p := first; p <= last; p++ {
+				found[p] = ProjectionMismatch
+			}
+		}
+		for _, p := range slices.Sorted(maps.Keys(found)) {
+			if n := len(breaks); n > 0 && breaks[n-1].Class == found[p] && breaks[n-1].To+1 == p {
+				breaks[n-1].To = p
+				continue
+			}
+			breaks = append(breaks, &Break{Class: found[p], Shard: read.shard, Action: Repair, From: p, To: p})
+		}
+	}
+	for _, b := range breaks {
+		b.evidence = []string{fmt.Sprint(b.From), fmt.Sprint(b.To)}
+		b.Detail = map[Class]string{
+			ProjectionMissing: "ClickHouse lacks ", ProjectionDuplicate: "ClickHouse has more than once ", ProjectionMismatch: "ClickHouse has another content than Kafka at ",
+		}[b.Class] + fmt.Sprintf("%s of shard %d", positions(b.From, b.To), b.Shard)
+	}
+	return breaks, nil
+}
+
+// rowsAt are the rows of ClickHouse at one position.
+type rowsAt struct {
+	hashes   []uint64
+	accounts []string
+}
+
+func (r *reconciliation) rowsBetween(ctx context.Context, shard int, first, last uint64) (map[uint64]rowsAt, error) {
+	rows, err := r.clickhouse.Query(ctx, `SELECT position, groupArray(xxHash64(`+rowTextSQL+`)), groupUniqArray(account) FROM events
+		WHERE shard = @shard AND position BETWEEN @first AND @last GROUP BY position`,
+		clickhouse.Named("shard", shard), clickhouse.Named("first", first), clickhouse.Named("last", last))
+	if err != nil {
+		return nil, fmt.Errorf("read rows of shard %d: %w", shard, err)
+	}
+	defer func() { _ = rows.Close() }() // rows.Err below has the error that counts
+	found := map[uint64]rowsAt{}
+	for rows.Next() {
+		var position uint64
+		var at rowsAt
+		if err := rows.Scan(&position, &at.hashes, &at.accounts); err != nil {
+			return nil, fmt.Errorf("read rows of shard %d: %w", shard, err)
+		}
+		found[position] = at
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read rows of shard %d: %w", shard, err)
+	}
+	return found, nil
+}
+
+// againstLog reads a stretch in Kafka again, and classifies each position whose rows differ.
+func (r *reconciliation) againstLog(ctx context.Context, read *reading, number, first, last uint64, rows map[uint64]rowsAt, d *doubt) (map[uint64]Class, error) {
+	found := map[uint64]Class{}
+	offset := read.stretches[number].offset
+	err := r.readLog(ctx, read.shard, offset, read.end.offset, func(l logged) error {
+		position := l.event.GetOutcome().GetPosition()
+		switch {
+		case position < first:
+			return nil
+		case position > last:
+			return errEnough
+		}
+		text, err := rowText(l)
+		if err != nil {
+			return err
+		}
+		at, want := rows[position], xxhash.Sum64(text)
+		same := !slices.ContainsFunc(at.hashes, func(h uint64) bool { return h != want })
+		switch {
+		case len(at.hashes) == 0:
+			found[position] = ProjectionMissing
+			d.missing[l.event.GetOutcome().GetAccount()] = true
+			return nil
+		case len(at.hashes) == 1 && same:
+			return nil
+		case len(at.hashes) > 1:
+			found[position] = ProjectionDuplicate
+		default:
+			found[position] = ProjectionMismatch
+		}
+		if !same {
+			for _, account := range append(at.accounts, l.event.GetOutcome().GetAccount()) {
 				d.conflicting[account] = true
 			}
 		}
-		if position != to+1 || conflict != conflicts || to == 0 {
-			flush()
-			from, conflicts = position, conflict
-		}
-		to = position
-	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("find duplicates of shard %d: %w", shard, err)
-	}
-	flush()
-	if len(d.duplicates) == 0 {
-		return fmt.Errorf("find duplicates of shard %d: there are some and none was found; the log changed while it was read", shard)
-	}
-	return nil
+		return nil
+	})
+	return found, err
 }
 
 func positions(from, to uint64) string {
@@ -149,27 +236,26 @@ func positions(from, to uint64) string {
 	return fmt.Sprintf("positions %d to %d", from, to)
 }
 
-// inDoubt says that nothing of the shard may be repaired.
-func (d *doubt) inDoubt() bool { return len(d.gaps)+len(d.duplicates) > 0 }
-
 // explains says that a difference of an account follows from what is wrong with the shard's log, and is no break of its own:
 // one missing event is one break, not three.
 func (d *doubt) explains(b *Break) bool {
-	if d.conflicting[b.Account] {
-		return b.Class != AccountMissingInRedis && b.Class != AccountUnreadable
-	}
-	if len(d.gaps) == 0 {
+	switch {
+	case !d.inDoubt():
 		return false
+	case d.conflicting[b.Account]:
+		return b.Class != AccountMissingInRedis && b.Class != AccountUnreadable
+	case d.missing[b.Account]:
+		return b.Class == LogGap || b.Class == RedisAhead || b.Class == AccountUnknownToLog || b.Class == BalanceChainBroken
 	}
-	return b.Class == LogGap || b.Class == RedisAhead || b.Class == AccountUnknownToLog
+	return false
 }
 
 // accountsNamedMax bounds the detail of a break; the rest is counted.
 const accountsNamedMax = 10
 
-// nameAccounts adds to the first gap or duplicate which accounts it shows in.
+// nameAccounts adds to the first break of the shard's log which accounts it shows in.
 func (d *doubt) nameAccounts(explained []*Break) {
-	if len(explained) == 0 {
+	if len(explained) == 0 || len(d.projection) == 0 {
 		return
 	}
 	var names []string
@@ -180,12 +266,10 @@ func (d *doubt) nameAccounts(explained []*Break) {
 	if more := len(explained) - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more accounts", more)
 	}
-	if len(d.gaps) > 0 {
-		d.gaps[0].Detail += text
-		return
-	}
-	d.duplicates[0].Detail += text
+	d.projection[0].Detail += text
 }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // standing makes a Standing of what ClickHouse answers.
 func standing(sequence uint64, balance, held, floor *big.Int, unit string) *Standing {

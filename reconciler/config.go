@@ -34,6 +34,20 @@ type Config struct {
 	BreaksMax int `env:"RECONCILER_BREAKS_MAX" envDefault:"10000" help:"breaks listed one by one, at most; with more nothing is repaired"`
 	// SnapshotDays bounds the disk that the readings of Redis take. The table drops them after 30 days in any case.
 	SnapshotDays int `env:"RECONCILER_SNAPSHOT_DAYS" envDefault:"7" help:"days that the readings of Redis are kept, 1 to 30; breaks and runs are kept for ever"`
+	// SliceRows bounds ClickHouse's memory: about 100 MB per million.
+	SliceRows int `env:"RECONCILER_SLICE_ROWS" envDefault:"2000000" help:"events compared at a time, about; bounds ClickHouse's memory, and a stopped run goes on after the last slice"`
+	// PolicyFile says what happens without a person.
+	PolicyFile string `env:"RECONCILER_POLICY_FILE" help:"YAML file that says what is automatic up to which caps; empty = the built-in policy (reconciler policy show)"`
+	// Schedule, TimeZone and SweepInterval are for `reconciler serve`.
+	Schedule      string        `env:"RECONCILER_SCHEDULE" envDefault:"03:10" help:"serve: time of day after which yesterday is closed"`
+	TimeZone      string        `env:"RECONCILER_TIME_ZONE" envDefault:"UTC" help:"serve: whose day it is, such as Europe/Berlin"`
+	SweepInterval time.Duration `env:"RECONCILER_SWEEP_INTERVAL" envDefault:"0s" help:"serve: pause between incremental runs through the day; 0s = none"`
+	// AccountsPerSecond bounds what a run asks of Redis.
+	AccountsPerSecond int `env:"RECONCILER_ACCOUNTS_PER_SECOND" envDefault:"0" help:"accounts read from Redis per second and shard, at most; 0 = as fast as it answers"`
+	// BusinessDate is the day that a run closes, "2026-11-30"; empty for none. `reconciler run --business-date` sets it.
+	BusinessDate string
+	// Incremental goes on from what earlier runs verified, instead of from the beginning of the log.
+	Incremental bool
 	// DryRun shows what would be issued and issues nothing. `reconciler run --dry-run` sets it.
 	DryRun bool
 }
@@ -43,6 +57,7 @@ const (
 	scansMax        = 100
 	repairsMax      = 10_000
 	breaksMax       = 1_000_000
+	sliceRowsMax    = 1_000_000_000
 	snapshotDaysMax = 30 // the time to live of ledger.account_snapshots
 )
 
@@ -56,6 +71,12 @@ func (c Config) Validate() error {
 			problems = append(problems, fmt.Errorf("%s: %s is not positive", key, d))
 		}
 	}
+	if _, _, err := c.schedule(); err != nil {
+		problems = append(problems, err)
+	}
+	if c.SweepInterval < 0 {
+		problems = append(problems, fmt.Errorf("RECONCILER_SWEEP_INTERVAL: %s is negative", c.SweepInterval))
+	}
 	for _, n := range []struct {
 		key              string
 		value, low, high int
@@ -64,6 +85,8 @@ func (c Config) Validate() error {
 		{"RECONCILER_PAGE_SIZE", c.PageSize, 1, pageMax},
 		{"RECONCILER_REPAIRS_MAX", c.RepairsMax, 0, repairsMax},
 		{"RECONCILER_BREAKS_MAX", c.BreaksMax, 1, breaksMax},
+		{"RECONCILER_SLICE_ROWS", c.SliceRows, granuleRows, sliceRowsMax},
+		{"RECONCILER_ACCOUNTS_PER_SECOND", c.AccountsPerSecond, 0, sliceRowsMax},
 		{"RECONCILER_SNAPSHOT_DAYS", c.SnapshotDays, 1, snapshotDaysMax},
 	} {
 		if n.value < n.low || n.value > n.high {

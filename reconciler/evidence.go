@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/big"
+	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -12,9 +13,9 @@ import (
 // writeRun writes the run as it stands. It is written first as could_not_tell, so that a run that dies has said so itself; the newest
 // version counts.
 func (r *reconciliation) writeRun(ctx context.Context) error {
-	positions := map[uint16]uint64{}
+	positions, chains := map[uint16]uint64{}, map[uint16]string{}
 	for _, s := range r.report.Shards {
-		positions[uint16(s.Shard)] = s.Position
+		positions[uint16(s.Shard)], chains[uint16(s.Shard)] = s.Position, s.Chain
 	}
 	redis, log := map[string]string{}, map[string]string{}
 	for _, t := range r.report.Totals {
@@ -24,11 +25,25 @@ func (r *reconciliation) writeRun(ctx context.Context) error {
 	if finished.IsZero() {
 		finished = time.Unix(0, 0)
 	}
+	report := ""
+	if !r.report.Finished.IsZero() {
+		var text strings.Builder
+		if err := r.report.WriteJSON(&text); err != nil {
+			return err
+		}
+		report = text.String()
+	}
+	var day *time.Time
+	if d, err := time.Parse(time.DateOnly, r.cfg.BusinessDate); err == nil {
+		day = &d
+	}
 	r.version++
 	return r.insert(ctx, `INSERT INTO reconciliation_runs (run_id, started_at, finished_at, verdict, positions, accounts_compared, accounts_redis,
-		accounts_log, sums_redis, sums_log, breaks, repairs, error, version)`, func(batch driver.Batch) error {
+		accounts_log, sums_redis, sums_log, breaks, repairs, error, version, business_date, mode, dry_run, policy_version, policy_hash, events, events_read,
+		chains, held, report)`, func(batch driver.Batch) error {
 		return batch.Append(r.id, r.report.Started, finished, string(r.report.Verdict), positions, r.report.AccountsCompared, r.report.AccountsRedis,
-			r.report.AccountsLog, redis, log, r.report.BreaksFound, uint64(r.report.Repairs()), r.report.Why, r.version)
+			r.report.AccountsLog, redis, log, r.report.BreaksFound, uint64(r.report.Repairs()), r.report.Why, r.version, day, r.mode(), r.cfg.DryRun,
+			r.policy.Version, r.policy.hash, r.report.Events, r.report.EventsRead, chains, r.report.Held, report)
 	})
 }
 
@@ -38,12 +53,12 @@ func (r *reconciliation) writeBreaks(ctx context.Context) error {
 		return nil
 	}
 	return r.insert(ctx, `INSERT INTO breaks (run_id, break_id, class, shard, account, redis_sequence, redis_balance, redis_held,
-		log_sequence, log_balance, log_held, unit, detail, found_at)`, func(batch driver.Batch) error {
+		log_sequence, log_balance, log_held, unit, detail, found_at, severity, action, amount, first_seen, settled)`, func(batch driver.Batch) error {
 		for _, b := range r.report.Breaks {
 			redisSequence, redisBalance, redisHeld := nullable(b.Redis)
 			logSequence, logBalance, logHeld := nullable(b.Log)
 			if err := batch.Append(r.id, b.ID, string(b.Class), uint16(b.Shard), b.Account, redisSequence, redisBalance, redisHeld,
-				logSequence, logBalance, logHeld, b.unit(), b.Detail, r.now()); err != nil {
+				logSequence, logBalance, logHeld, b.unit(), b.Detail, r.now(), string(b.Severity), string(b.Action), digitsOf(b.Amount), b.FirstSeen, b.Settled); err != nil {
 				return err
 			}
 		}
@@ -67,7 +82,7 @@ func (r *reconciliation) writeCompensations(ctx context.Context, breaks []*Break
 				state, why = Unknown, "not sent: "+why
 			case Issued, Applied, Rejected, Unknown:
 			}
-			if err := batch.Append(r.id, b.ID, c.CommandID, "repair", string(state), why, uint16(b.Shard), c.Position, r.now()); err != nil {
+			if err := batch.Append(r.id, b.ID, c.CommandID, c.Operation, string(state), why, uint16(b.Shard), c.Position, r.now()); err != nil {
 				return err
 			}
 		}
@@ -112,6 +127,13 @@ func narrow(v *big.Int) *int64 {
 	return &n
 }
 
+func digitsOf(v *big.Int) string {
+	if v == nil {
+		return ""
+	}
+	return v.String()
+}
+
 func (b *Break) unit() string {
 	switch {
 	case b.Log != nil:
@@ -119,7 +141,7 @@ func (b *Break) unit() string {
 	case b.Redis != nil:
 		return b.Redis.Unit
 	}
-	return ""
+	return b.Unit
 }
 
 // dropOldSnapshots drops whole days of readings. Runs, breaks and compensations stay for ever.

@@ -71,21 +71,21 @@ var plantedFaults = []struct {
 	}, AccountUnknownToLog, "a1", Stop, false},
 	{"record garbled in Redis", func(w *world) { w.setRecord("a7", "12,5 0 3 0 USD/2 active") }, AccountUnreadable, "a7", Stop, false},
 	{"status nobody knows", func(w *world) { w.tamper("a7", func(a *lua.Account) { a.Status = "blessed" }) }, AccountUnreadable, "a7", Stop, false},
-	{"event lost, in the middle of an account", func(w *world) { w.alter("ALTER TABLE events DELETE WHERE account = 'a8' AND sequence = 2") }, LogGap, "", Stop, false},
-	{"event lost, the last of an account", func(w *world) { w.alter("ALTER TABLE events DELETE WHERE account = 'a8' AND sequence = 3") }, LogGap, "", Stop, false},
-	{"event lost, a rejection", func(w *world) { w.alter("ALTER TABLE events DELETE WHERE account = 'a8' AND status = 'rejected'") }, LogGap, "", Stop, false},
+	{"event lost, in the middle of an account", func(w *world) { w.alter("ALTER TABLE events DELETE WHERE account = 'a8' AND sequence = 2") }, ProjectionMissing, "", Repair, true},
+	{"event lost, the last of an account", func(w *world) { w.alter("ALTER TABLE events DELETE WHERE account = 'a8' AND sequence = 3") }, ProjectionMissing, "", Repair, true},
+	{"event lost, a rejection", func(w *world) { w.alter("ALTER TABLE events DELETE WHERE account = 'a8' AND status = 'rejected'") }, ProjectionMissing, "", Repair, true},
 	{"all events of an account lost", func(w *world) {
 		w.alter("ALTER TABLE events DELETE WHERE account = 'a8'")
-	}, LogGap, "", Stop, false},
+	}, ProjectionMissing, "", Repair, true},
 	{"event there twice", func(w *world) {
 		w.must(w.rows.Exec(w.ctx, "INSERT INTO events SELECT * FROM events WHERE account = 'a9' AND sequence = 2"))
-	}, LogDuplicate, "", Stop, false},
+	}, ProjectionDuplicate, "", Repair, true},
 	{"two events at one position", func(w *world) {
 		w.must(w.rows.Exec(w.ctx, "INSERT INTO events SELECT * REPLACE (delta + 1 AS delta) FROM (SELECT * FROM events WHERE account = 'a9' AND sequence = 2)"))
-	}, LogDuplicate, "", Stop, false},
+	}, ProjectionDuplicate, "", Repair, true},
 	{"events of two accounts at one position", func(w *world) {
 		w.must(w.rows.Exec(w.ctx, fmt.Sprintf("INSERT INTO events SELECT * REPLACE ('%s' AS account, 4 AS sequence) FROM (SELECT * FROM events WHERE account = 'a9' AND sequence = 2)", shardMate("a9"))))
-	}, LogDuplicate, "", Stop, false},
+	}, ProjectionDuplicate, "", Repair, true},
 	{"one sequence at two positions", func(w *world) {
 		// The ledger-writer met a record that was set back and used sequence 3 again.
 		w.tamper("a10", func(a *lua.Account) { a.Sequence = 2 })

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
 )
 
@@ -32,6 +33,8 @@ type Reconciler struct {
 	redis      goredis.UniversalClient
 	store      *lua.Store
 	clickhouse driver.Conn
+	kafka      *kgo.Client // lists offsets and topics
+	policy     *Policy
 }
 
 // New builds a reconciler. It does not connect: an engine that is away makes a run that could not tell. A nil logger is silent; a nil
@@ -42,6 +45,10 @@ func New(cfg Config, logger *zap.Logger, reg prometheus.Registerer) (*Reconciler
 	}
 	if logger == nil {
 		logger = zap.NewNop()
+	}
+	policy, err := LoadPolicy(cfg.PolicyFile)
+	if err != nil {
+		return nil, err
 	}
 	measured, err := newRunMetrics(reg)
 	if err != nil {
@@ -55,22 +62,37 @@ func New(cfg Config, logger *zap.Logger, reg prometheus.Registerer) (*Reconciler
 	if err != nil {
 		return nil, errors.Join(err, rdb.Close())
 	}
-	return &Reconciler{cfg: cfg, logger: logger, metrics: measured, redis: rdb, store: lua.New(rdb), clickhouse: conn}, nil
+	client, err := kafka.NewClient(cfg.Kafka, logger)
+	if err != nil {
+		return nil, errors.Join(err, rdb.Close(), conn.Close())
+	}
+	return &Reconciler{
+		cfg: cfg, logger: logger, metrics: measured, redis: rdb, store: lua.New(rdb), clickhouse: conn, kafka: client, policy: policy,
+	}, nil
 }
 
 // Close closes the connections.
-func (r *Reconciler) Close() error { return errors.Join(r.redis.Close(), r.clickhouse.Close()) }
+func (r *Reconciler) Close() error {
+	r.kafka.Close()
+	return errors.Join(r.redis.Close(), r.clickhouse.Close())
+}
 
-// reconciliation is one run. One goroutine uses it, except that read fills scans and behind, one element per goroutine.
+// reconciliation is one run. One goroutine uses it, except that read fills scans and trouble, one element per goroutine.
 type reconciliation struct {
 	*Reconciler
-	id      string
-	report  *Report
-	scans   []*scan  // by shard
-	behind  []*Break // by shard; nil where Redis has all that the log has
-	doubts  []doubt  // by shard
-	version uint64   // of the row in reconciliation_runs
-	clock   time.Time
+	id                 string
+	report             *Report
+	scans              []*scan             // by shard
+	trouble            []*Break            // by shard; nil where Redis, Kafka and ClickHouse each have what the others had before
+	doubts             []doubt             // by shard
+	readings           []*reading          // by shard
+	approved, accepted map[string]decision // by break
+	bounds             []string            // where each slice of accounts begins
+	checkpoint         string              // what an incremental run starts from; empty = the beginning
+	cuts               []uint64            // by shard: the positions that the checkpoint stands for
+	resumed            *progress           // what an earlier life of this run left; nil for a new run
+	version            uint64              // of the row in reconciliation_runs
+	clock              time.Time
 }
 
 // Run reconciles the whole ledger once. The report is never nil. The error is nil for a clean ledger and for one with breaks alike
@@ -79,8 +101,9 @@ type reconciliation struct {
 func (r *Reconciler) Run(ctx context.Context) (*Report, error) {
 	started := time.Now().UTC().Truncate(time.Millisecond)
 	run := &reconciliation{Reconciler: r, id: uuid.Must(uuid.NewV7()).String()}
-	run.report = &Report{RunID: run.id, Verdict: CouldNotTell, Started: started, DryRun: r.cfg.DryRun}
+	run.report = &Report{RunID: run.id, Verdict: CouldNotTell, Started: started, DryRun: r.cfg.DryRun, Phases: map[string]time.Duration{}}
 	run.report.Why = "the run did not come to its end"
+	run.report.Mode, run.report.Policy, run.report.BusinessDate = run.mode(), r.policy.Version, r.cfg.BusinessDate
 	run.logger = r.logger.With(zap.String("run", run.id))
 	err := run.conclude(ctx, run.steps(ctx))
 	r.metrics.observe(run.report)
@@ -89,17 +112,30 @@ func (r *Reconciler) Run(ctx context.Context) (*Report, error) {
 
 // steps are the run. Whatever goes wrong in them, the run could not tell.
 func (r *reconciliation) steps(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{
-		r.writeRun,  // evidence.go: from here on the run is on record
-		r.checkSize, // below: is this the whole ledger?
-		r.read,      // barrier.go, snapshot.go: Redis, and ClickHouse as far as Redis
-		r.checkLog,  // check.go: is the log whole?
-		r.compare,   // compare.go: the accounts, at the same sequence
-		r.settle,    // settle.go: repairs
-		r.writeBreaks,
-		r.dropOldSnapshots,
+	for _, step := range []struct {
+		phase string
+		do    func(context.Context) error
+	}{
+		{"write", r.resume},        // mark.go: has this run begun before?
+		{"write", r.writeRun},      // evidence.go: from here on the run is on record
+		{"write", r.checkSize},     // below: is this the whole ledger?
+		{"write", r.loadDecisions}, // decision.go: what did people decide?
+		{"read", r.read},           // barrier.go, snapshot.go: Redis, and ClickHouse as far as Redis and Kafka
+		{"read", r.chooseCheckpoint},
+		{"log", r.checkLog},    // check.go, stream.go: is the log whole, and is ClickHouse what the log says?
+		{"compare", r.compare}, // compare.go: the accounts, at the same sequence
+		{"invariants", r.checkInvariants},
+		{"write", r.classify}, // finish.go: ids, ages, severities
+		{"settle", r.settle},  // settle.go: repairs, and what two people approved
+		{"write", r.writeBreaks},
+		{"write", r.writeProjected},
+		{"write", r.writeMarks},
+		{"write", r.dropOldSnapshots},
 	} {
-		if err := step(ctx); err != nil {
+		started := time.Now()
+		err := step.do(ctx)
+		r.report.Phases[step.phase] += time.Since(started)
+		if err != nil {
 			return err
 		}
 	}
@@ -111,7 +147,7 @@ func (r *reconciliation) conclude(ctx context.Context, err error) error {
 	for _, s := range r.scans {
 		if s != nil {
 			r.report.Shards = append(r.report.Shards, ShardReport{
-				Shard: s.shard, Position: s.end.Position, Generation: s.generation,
+				Shard: s.shard, Position: s.end.Position, Chain: s.end.Chain, Generation: s.generation,
 			})
 		}
 	}
@@ -140,15 +176,10 @@ func (r *reconciliation) conclude(ctx context.Context, err error) error {
 
 // checkSize refuses to compare a part of the ledger and call it the whole: the number of shards must be Kafka's and ClickHouse's.
 func (r *reconciliation) checkSize(ctx context.Context) error {
-	client, err := kafka.NewClient(r.cfg.Kafka, r.logger)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
 	// The client retries for as long as the context lives.
-	asking, cancel := context.WithTimeoutCause(ctx, kafkaTimeout, errKafkaSilent)
+	asking, cancel := context.WithTimeoutCause(ctx, logTimeout, errKafkaSilent)
 	defer cancel()
-	details, err := kadm.NewClient(client).ListTopics(asking, topics.Events)
+	details, err := kadm.NewClient(r.kafka).ListTopics(asking, topics.Events)
 	if err == nil {
 		err = details[topics.Events].Err
 	}
@@ -170,8 +201,3 @@ func (r *reconciliation) checkSize(ctx context.Context) error {
 	}
 	return nil
 }
-
-// kafkaTimeout is several tries to reach several brokers.
-const kafkaTimeout = 15 * time.Second
-
-var errKafkaSilent = fmt.Errorf("no answer from Kafka within %s", kafkaTimeout)

@@ -42,13 +42,22 @@ type Report struct {
 	Totals            []Total // by unit
 	BreaksFound       uint64
 	Breaks            []*Break // at most RECONCILER_BREAKS_MAX
-	Held              string   // why repairs were held back altogether; empty otherwise
+	SettledBefore     uint64   // listed breaks that need nobody: accepted, or their adjustment is booked
+	EventsRead        uint64   // events whose chain and content were recomputed
+	Slices            int
+	// Phases say where the time went: read (Redis and the barrier), log (Kafka, and ClickHouse against it), compare, invariants, settle, write.
+	Phases       map[string]time.Duration
+	Mode, Policy string // full or incremental; the policy's version
+	BusinessDate string // 2026-11-30; empty for none
+	Resumed      bool   // an earlier life of the run was stopped
+	Held         string // why repairs were held back altogether; empty otherwise
 }
 
 // ShardReport says where a shard was compared.
 type ShardReport struct {
 	Shard      int
 	Position   uint64
+	Chain      string // the hash over everything up to there
 	Generation string
 }
 

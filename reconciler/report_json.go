@@ -10,28 +10,37 @@ import (
 // jsonReport is the form for programs. Amounts are minor units in decimal digits, as strings: they may exceed what a JSON reader's
 // number holds. Fields are only ever added.
 type jsonReport struct {
-	RunID            string        `json:"run_id"`
-	Verdict          Verdict       `json:"verdict"`
-	Why              string        `json:"why,omitempty"`
-	Headline         string        `json:"headline"`
-	StartedAt        time.Time     `json:"started_at"`
-	FinishedAt       time.Time     `json:"finished_at"`
-	DryRun           bool          `json:"dry_run"`
-	Shards           []jsonShard   `json:"shards"`
-	Events           uint64        `json:"events"`
-	AccountsCompared uint64        `json:"accounts_compared"`
-	AccountsRedis    uint64        `json:"accounts_redis"`
-	AccountsLog      uint64        `json:"accounts_log"`
-	Totals           []jsonTotal   `json:"totals"`
-	BreaksFound      uint64        `json:"breaks_found"`
-	ByClass          map[Class]int `json:"by_class"`
-	Breaks           []jsonBreak   `json:"breaks"`
-	Held             string        `json:"held,omitempty"`
+	RunID            string           `json:"run_id"`
+	Verdict          Verdict          `json:"verdict"`
+	Why              string           `json:"why,omitempty"`
+	Headline         string           `json:"headline"`
+	StartedAt        time.Time        `json:"started_at"`
+	FinishedAt       time.Time        `json:"finished_at"`
+	DryRun           bool             `json:"dry_run"`
+	Shards           []jsonShard      `json:"shards"`
+	Events           uint64           `json:"events"`
+	AccountsCompared uint64           `json:"accounts_compared"`
+	AccountsRedis    uint64           `json:"accounts_redis"`
+	AccountsLog      uint64           `json:"accounts_log"`
+	Totals           []jsonTotal      `json:"totals"`
+	BreaksFound      uint64           `json:"breaks_found"`
+	ByClass          map[Class]int    `json:"by_class"`
+	Breaks           []jsonBreak      `json:"breaks"`
+	Held             string           `json:"held,omitempty"`
+	SettledBefore    uint64           `json:"settled_before"`
+	EventsRead       uint64           `json:"events_read"`
+	Slices           int              `json:"slices"`
+	PhasesMs         map[string]int64 `json:"phases_ms"`
+	Mode             string           `json:"mode"`
+	Policy           string           `json:"policy_version"`
+	BusinessDate     string           `json:"business_date,omitempty"`
+	Resumed          bool             `json:"resumed,omitempty"`
 }
 
 type jsonShard struct {
 	Shard      int    `json:"shard"`
 	Position   uint64 `json:"position"`
+	Chain      string `json:"chain"`
 	Generation string `json:"generation"`
 }
 
@@ -50,6 +59,11 @@ type jsonBreak struct {
 	Log          *jsonStanding     `json:"log"`
 	Detail       string            `json:"detail"`
 	Action       Action            `json:"action"`
+	Severity     Severity          `json:"severity"`
+	Amount       string            `json:"amount,omitempty"`
+	Unit         string            `json:"unit,omitempty"`
+	FirstSeen    time.Time         `json:"first_seen"`
+	Settled      string            `json:"settled,omitempty"`
 	Compensation *jsonCompensation `json:"compensation"`
 }
 
@@ -63,6 +77,7 @@ type jsonStanding struct {
 
 type jsonCompensation struct {
 	CommandID string `json:"command_id"`
+	Operation string `json:"operation"`
 	State     State  `json:"state"`
 	Reason    string `json:"reason,omitempty"`
 	Position  uint64 `json:"position,omitempty"`
@@ -74,7 +89,11 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		RunID: r.RunID, Verdict: r.Verdict, Why: r.Why, Headline: r.Headline(), StartedAt: r.Started, FinishedAt: r.Finished, DryRun: r.DryRun,
 		Events: r.Events, AccountsCompared: r.AccountsCompared, AccountsRedis: r.AccountsRedis, AccountsLog: r.AccountsLog,
 		BreaksFound: r.BreaksFound, ByClass: r.ByClass(), Held: r.Held,
-		Shards: []jsonShard{}, Totals: []jsonTotal{}, Breaks: []jsonBreak{},
+		SettledBefore: r.SettledBefore, EventsRead: r.EventsRead, Slices: r.Slices, Mode: r.Mode, Policy: r.Policy, BusinessDate: r.BusinessDate, Resumed: r.Resumed,
+		Shards: []jsonShard{}, Totals: []jsonTotal{}, Breaks: []jsonBreak{}, PhasesMs: map[string]int64{},
+	}
+	for phase, took := range r.Phases {
+		j.PhasesMs[phase] = took.Milliseconds()
 	}
 	for _, s := range r.Shards {
 		j.Shards = append(j.Shards, jsonShard(s))
@@ -85,9 +104,10 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	for _, b := range r.Breaks {
 		row := jsonBreak{
 			BreakID: b.ID, Class: b.Class, Shard: b.Shard, Account: b.Account, Redis: b.Redis.json(), Log: b.Log.json(), Detail: b.Detail, Action: b.Action,
+			Severity: b.Severity, Amount: digitsOf(b.Amount), Unit: b.unit(), FirstSeen: b.FirstSeen, Settled: b.Settled,
 		}
 		if c := b.Compensation; c != nil {
-			row.Compensation = &jsonCompensation{CommandID: c.CommandID, State: c.State, Reason: c.Reason, Position: c.Position}
+			row.Compensation = &jsonCompensation{CommandID: c.CommandID, Operation: c.Operation, State: c.State, Reason: c.Reason, Position: c.Position}
 		}
 		j.Breaks = append(j.Breaks, row)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/hotledger/hotledger/schemas/money"
 	"github.com/hotledger/hotledger/schemas/reason"
 	"github.com/hotledger/hotledger/schemas/topics"
+	"go.uber.org/zap"
 )
 
 // State is how far a compensation came.
@@ -35,9 +36,10 @@ const (
 	NotSent State = "not_sent"
 )
 
-// Compensation is the command that was issued for a break.
+// Compensation is the command that was issued for a break, or the rows that were written again.
 type Compensation struct {
 	CommandID string
+	Operation string // repair, reproject, adjust or reverse
 	State     State
 	// Reason is the code of a rejection, or why the outcome is unknown.
 	Reason string
@@ -47,17 +49,13 @@ type Compensation struct {
 	command *ledgerv1.Command
 }
 
-// actionFor decides whether a break may be repaired without a person.
+// actionFor decides whether a break of an account in Redis may be repaired.
 func (r *reconciliation) actionFor(b *Break) Action {
-	switch b.Class {
-	case BalanceDiffers, TermsDiffer, AccountMissingInRedis, RedisBehind, RedisAhead:
-	case AccountUnknownToLog, AccountUnreadable, LogGap, LogDuplicate:
-		return Stop // the log does not say what should be, or the ledger-writer heals it
-	default:
-		return Stop
+	if action := natureOf(b.Class).action; action != Repair {
+		return action // the log does not say what should be, or the ledger-writer heals it
 	}
 	switch {
-	case r.doubts[b.Shard].inDoubt(), r.behind[b.Shard] != nil, !b.complete, b.Log == nil:
+	case r.doubts[b.Shard].inDoubt(), r.trouble[b.Shard] != nil, !b.complete, b.Log == nil:
 		b.Detail += "; not repaired, because the log of its shard is in doubt"
 		return Stop
 	case !b.Log.Balance.IsInt64() || b.Log.Balance.CmpAbs(big.NewInt(money.Max)) > 0:
@@ -70,39 +68,115 @@ func (r *reconciliation) actionFor(b *Break) Action {
 	return Repair
 }
 
-// settle issues a repair for every break that allows it.
+// settle issues what the policy allows, and what two people approved.
 func (r *reconciliation) settle(ctx context.Context) error {
-	var repairable []*Break
+	var chosen, booking []*Break
 	for _, b := range r.report.Breaks {
-		if b.Action == Repair {
-			repairable = append(repairable, b)
+		_, agreed := r.approved[b.ID]
+		switch {
+		case b.Settled != "" || b.Compensation != nil:
+		case b.Action == Repair && b.Class.inRedis() && b.Account != "":
+			if !agreed && r.policy.allowance(b) == nil {
+				b.Detail += "; policy " + r.policy.Version + " wants two people to approve its repair"
+				continue
+			}
+			chosen = append(chosen, b)
+		case agreed && (b.Action == Reversal || b.Action == Adjustment):
+			booking = append(booking, b)
 		}
 	}
-	switch {
-	case len(repairable) == 0:
-		return nil
-	case r.report.BreaksFound > uint64(len(r.report.Breaks)):
-		r.report.Held = fmt.Sprintf("nothing was repaired: %d breaks are more than RECONCILER_BREAKS_MAX = %d", r.report.BreaksFound, r.cfg.BreaksMax)
-		return nil
-	case len(repairable) > r.cfg.RepairsMax:
-		r.report.Held = fmt.Sprintf("nothing was repaired: %d repairs are more than RECONCILER_REPAIRS_MAX = %d; look for one cause first", len(repairable), r.cfg.RepairsMax)
-		return nil
+	if held := r.heldBack(chosen); held != "" {
+		r.hold(held)
+		chosen = nil
 	}
-	for _, b := range repairable {
+	for _, b := range chosen {
 		if err := r.prepare(ctx, b); err != nil {
 			return err
 		}
 	}
-	if r.cfg.DryRun {
+	for _, b := range booking {
+		if err := r.prepareBooking(ctx, b); err != nil {
+			return err
+		}
+	}
+	chosen = append(chosen, booking...)
+	if len(chosen) == 0 || r.cfg.DryRun {
 		return nil
 	}
 	if err := r.writeBreaks(ctx); err != nil {
 		return err
 	}
-	if err := r.writeCompensations(ctx, repairable); err != nil {
+	if err := r.writeCompensations(ctx, chosen); err != nil {
 		return err
 	}
-	return r.issue(ctx, repairable)
+	return r.issue(ctx, chosen)
+}
+
+// heldBack says why none of the repairs is issued: too much is broken at once to be anything but one cause. "" where nothing is.
+func (r *reconciliation) heldBack(chosen []*Break) string {
+	switch {
+	case len(chosen) == 0:
+		return ""
+	case r.report.BreaksFound+r.report.SettledBefore > uint64(len(r.report.Breaks)):
+		return fmt.Sprintf("%d breaks are more than RECONCILER_BREAKS_MAX = %d", r.report.BreaksFound, r.cfg.BreaksMax)
+	case len(chosen) > r.cfg.RepairsMax:
+		return fmt.Sprintf("%d repairs are more than RECONCILER_REPAIRS_MAX = %d", len(chosen), r.cfg.RepairsMax)
+	}
+	return r.policy.over(chosen, r.approved)
+}
+
+// hold notes why nothing is applied, once, and raises the one alarm.
+func (r *reconciliation) hold(why string) {
+	if r.report.Held != "" {
+		return
+	}
+	r.report.Held = "nothing was repaired: " + why + "; look for one cause first"
+	r.logger.Error("the circuit breaker is open", zap.String("why", r.report.Held))
+}
+
+// prepareBooking makes the command of an approved reversal or adjustment: one posting between the account and @adjustment, which
+// names the break as its reference. Its id is derived from the break, so it is booked once, whoever runs, however often.
+func (r *reconciliation) prepareBooking(ctx context.Context, b *Break) error {
+	d := r.approved[b.ID]
+	amount, ok := new(big.Int).SetString(d.Amount, 10)
+	unit, err := money.ParseUnit(d.Unit)
+	if !ok || err != nil {
+		return fmt.Errorf("approved adjustment of break %s: amount %q in %q: %w", b.ID, d.Amount, d.Unit, err)
+	}
+	_, rejectedIDs, err := r.history(ctx, b)
+	if err != nil {
+		return err
+	}
+	id := adjustmentPrefix + b.ID
+	for attempt := 2; rejectedIDs[id]; attempt++ {
+		id = fmt.Sprintf("%s%s:%d", adjustmentPrefix, b.ID, attempt)
+	}
+	command := &ledgerv1.Command{
+		CommandId: id, Operation: ledgerv1.Operation_OPERATION_CREDIT, Account: d.Account, Amount: new(big.Int).Abs(amount).String(),
+		Currency: currencyOf(unit), CounterAccount: adjustmentAccount, Reference: b.ID, Description: "settles " + string(b.Class),
+		Metadata: map[string]string{"break_id": b.ID, "approved_by": d.By},
+	}
+	if amount.Sign() < 0 {
+		command.Operation = ledgerv1.Operation_OPERATION_DEBIT
+	}
+	operation := "adjust"
+	if b.Action == Reversal {
+		operation = "reverse"
+	}
+	b.Compensation = &Compensation{CommandID: id, Operation: operation, State: WouldIssue, command: command}
+	if _, err := limits.Command(command); err != nil {
+		b.Compensation = nil
+		b.Detail += "; not booked: " + err.Error()
+	}
+	return nil
+}
+
+// currencyOf is how a command spells a unit.
+func currencyOf(unit money.Unit) string {
+	if plain, err := money.ParseUnit(unit.Code); err == nil && plain == unit {
+		return unit.Code
+	}
+	return unit.String()
 }
 
 // prepare makes the command of a break.
@@ -132,7 +206,7 @@ func (r *reconciliation) prepare(ctx context.Context, b *Break) error {
 		CommandId: id, Operation: ledgerv1.Operation_OPERATION_REPAIR, Account: b.Account,
 		Repair: &ledgerv1.RepairTerms{Seen: accountSnapshot(seen), Log: accountSnapshot(log), Generation: b.generation, RunId: r.id, BreakId: b.ID},
 	}
-	b.Compensation = &Compensation{CommandID: id, State: WouldIssue, command: command}
+	b.Compensation = &Compensation{CommandID: id, Operation: "repair", State: WouldIssue, command: command}
 	if _, err := limits.Command(command); err != nil {
 		b.Action, b.Compensation = Stop, nil
 		b.Detail += "; not repaired: " + err.Error()
@@ -144,8 +218,8 @@ func (r *reconciliation) prepare(ctx context.Context, b *Break) error {
 func (r *reconciliation) history(ctx context.Context, b *Break) (*big.Int, map[string]bool, error) {
 	anchored, ids := new(big.Int), []string{}
 	err := r.clickhouse.QueryRow(ctx, `SELECT sumIf(toInt128(delta), status = 'applied' AND sequence <= @anchor),
-			groupUniqArrayIf(command_id, operation = 'repair' AND status = 'rejected')
-		FROM (SELECT sequence, position, delta, command_id, operation, status FROM events WHERE account = @account AND shard = @shard LIMIT 1 BY sequence, position)`,
+			groupUniqArrayIf(command_id, status = 'rejected' AND (operation = 'repair' OR counter_account = '@adjustment'))
+		FROM (SELECT sequence, position, delta, command_id, operation, status, counter_account FROM events WHERE account = @account AND shard = @shard LIMIT 1 BY sequence, position)`,
 		clickhouse.Named("anchor", b.anchor), clickhouse.Named("account", b.Account), clickhouse.Named("shard", b.Shard)).Scan(anchored, &ids)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read history of account %q: %w", b.Account, err)

@@ -20,7 +20,6 @@ import (
 	"github.com/hotledger/hotledger/sandbox"
 	migrations "github.com/hotledger/hotledger/schemas/clickhouse"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
-	"github.com/hotledger/hotledger/schemas/reason"
 	"github.com/hotledger/hotledger/schemas/topics"
 	"github.com/prometheus/client_golang/prometheus"
 	goredis "github.com/redis/go-redis/v9"
@@ -166,6 +165,7 @@ func (w *world) submit(commands ...*ledgerv1.Command) map[string]*ledgerv1.Outco
 			w.decide(shard, part, outcomes)
 		}
 	}
+	w.must(w.kafka.Flush(w.ctx))
 	if w.projector {
 		w.insert(w.waiting)
 		w.waiting = nil
@@ -192,9 +192,23 @@ func (w *world) decide(shard int, commands []lua.Command, outcomes map[string]*l
 		}
 		event, err := lua.EventOf(commands[i], d)
 		w.must(err)
+		w.publish(shard, event)
 		w.waiting = append(w.waiting, event)
 		w.log[shard] = append(w.log[shard], event)
 	}
+}
+
+// publish appends an event to the log in Kafka. Nobody else does, so its offset is its position less one.
+func (w *world) publish(shard int, event *ledgerv1.Event) {
+	w.t.Helper()
+	value, err := proto.Marshal(event)
+	w.must(err)
+	w.kafka.Produce(w.ctx, &kgo.Record{Topic: topics.Events, Partition: int32(shard), Key: []byte(event.GetOutcome().GetAccount()), Value: value},
+		func(_ *kgo.Record, err error) {
+			if err != nil && w.ctx.Err() == nil {
+				w.t.Error(err)
+			}
+		})
 }
 
 // stopProjector keeps events back; startProjector lets them out.
@@ -212,32 +226,6 @@ func (w *world) startProjector() {
 	w.waiting = nil
 }
 
-// row is one row of ledger.events, as the projector writes it.
-func row(e *ledgerv1.Event) []any {
-	o := e.GetOutcome()
-	number := func(s string) int64 {
-		n, err := strconv.ParseInt(s, 10, 64)
-		if err != nil {
-			return 0 // no account
-		}
-		return n
-	}
-	status, why := "applied", ""
-	sequence := o.GetAfter().GetSequence()
-	if o.GetStatus() == ledgerv1.Status_STATUS_REJECTED {
-		status, why, sequence = "rejected", reason.Of(o.GetReason()).Code, 0
-	}
-	operation := map[ledgerv1.Operation]string{
-		ledgerv1.Operation_OPERATION_OPEN: "open", ledgerv1.Operation_OPERATION_DEBIT: "debit",
-		ledgerv1.Operation_OPERATION_CREDIT: "credit", ledgerv1.Operation_OPERATION_REPAIR: "repair",
-	}[e.GetCommand().GetOperation()]
-	return []any{
-		o.GetAccount(), sequence, uint16(o.GetShard()), o.GetPosition(), o.GetPosition() * 2, time.Now(), o.GetDecidedAt().AsTime(), o.GetDecidedAt().AsTime(),
-		o.GetCommandId(), operation, status, why, "@world", o.GetAfter().GetUnit(), number(o.GetDelta()), number(o.GetAfter().GetBalance()),
-		number(o.GetAfter().GetHeld()), number(o.GetAfter().GetFloor()), string(e.GetFingerprint()), string(e.GetChain()),
-	}
-}
-
 func (w *world) insert(events []*ledgerv1.Event) {
 	w.t.Helper()
 	if len(events) == 0 {
@@ -253,7 +241,8 @@ func (w *world) insert(events []*ledgerv1.Event) {
 func (w *world) insertRows(rows ...[]any) {
 	w.t.Helper()
 	batch, err := w.rows.PrepareBatch(w.ctx, `INSERT INTO events (account, sequence, shard, position, log_offset, log_time, decided_at, effective_at, command_id, operation,
-		status, reason, counter_account, unit, delta, balance_after, held_after, floor_after, fingerprint, chain)`)
+		status, reason, counter_account, unit, delta, balance_after, held_after, floor_after, fingerprint, chain,
+		reference, description, metadata, source)`)
 	w.must(err)
 	defer func() { _ = batch.Close() }()
 	for _, r := range rows {

@@ -16,10 +16,14 @@ import (
 type scan struct {
 	shard      int
 	generation string
-	start      lua.Head   // before the first page
-	end        lua.Head   // after the last page
-	heads      []lua.Head // every distinct head that a page was read at, in order, start and end included
-	since      time.Time  // rows of account_snapshots with an earlier read_at belong to a reading that was given up
+	start      lua.Head      // before the first page
+	end        lua.Head      // after the last page
+	heads      []lua.Head    // every distinct head that a page was read at, in order, start and end included
+	log        logEnd        // Kafka before the first page
+	redisEnd   lua.Head      // end, as Redis said; end is lower where unlogged
+	late       time.Duration // how far ClickHouse was behind Kafka when the reading began
+	unlogged   bool          // what lies between end and redisEnd was never published
+	since      time.Time     // rows of account_snapshots with an earlier read_at belong to a reading that was given up
 	unreadable map[string]string
 	rows       int
 }
@@ -58,6 +62,13 @@ func (r *reconciliation) snapshot(ctx context.Context, shard int, since time.Tim
 			return nil, err
 		}
 		cursor = next
+		if rate := r.cfg.AccountsPerSecond; rate > 0 && cursor != 0 {
+			select {
+			case <-time.After(time.Duration(len(page)) * time.Second / time.Duration(rate)):
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
 	}
 	if err := rows.flush(ctx); err != nil {
 		return nil, err

@@ -1,0 +1,264 @@
+package reconciler
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/hotledger/hotledger/schemas/topics"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+)
+
+//go:embed histories.sql
+var historiesQuery string
+
+// history is what an account's own events contradict each other in.
+type history struct {
+	Account, Unit string
+	Shard         uint16
+	LastRepair    uint64
+	Broken        []uint64
+	Overspent     [][]any
+}
+
+// readHistories checks each account of a slice: balances that follow from each other, and no debit below the floor.
+func (r *reconciliation) readHistories(ctx context.Context, lo, hi string) ([]history, error) {
+	rows, err := r.clickhouse.Query(ctx, `SELECT account, shard, in_unit, last_repair, broken, arrayMap(o -> toString(o.1), overspent), arrayMap(o -> o.2, overspent)
+		FROM (`+historiesQuery+`)`, r.args(lo, hi, clickhouse.Named("most", r.cfg.BreaksMax+1))...)
+	if err != nil {
+		return nil, fmt.Errorf("check histories of accounts: %w", err)
+	}
+	defer func() { _ = rows.Close() }() // rows.Err below has the error that counts
+	var all []history
+	for rows.Next() {
+		var h history
+		var sequences, amounts []string
+		if err := rows.Scan(&h.Account, &h.Shard, &h.Unit, &h.LastRepair, &h.Broken, &sequences, &amounts); err != nil {
+			return nil, fmt.Errorf("check histories of accounts: %w", err)
+		}
+		for i := range sequences {
+			h.Overspent = append(h.Overspent, []any{sequences[i], amounts[i]})
+		}
+		all = append(all, h)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("check histories of accounts: %w", err)
+	}
+	return all, nil
+}
+
+// breaks makes one break of all broken links of an account, and one of each time that it was overspent.
+func (h history) breaks() []*Break {
+	var all []*Break
+	if n := len(h.Broken); n > 0 {
+		all = append(all, &Break{
+			Class: BalanceChainBroken, Shard: int(h.Shard), Account: h.Account, Unit: h.Unit, Action: Stop,
+			Detail:   fmt.Sprintf("balance_after does not follow from the balance before at %s, first at sequence %d, and no repair came after it", plural(uint64(n), "event"), h.Broken[0]),
+			evidence: []string{fmt.Sprint(h.Broken[0]), fmt.Sprint(h.LastRepair)},
+		})
+	}
+	for _, o := range h.Overspent {
+		sequence, digits := fmt.Sprint(o[0]), fmt.Sprint(o[1])
+		short, ok := new(big.Int).SetString(digits, 10)
+		if !ok {
+			short = new(big.Int)
+		}
+		all = append(all, &Break{
+			Class: FloorBroken, Shard: int(h.Shard), Account: h.Account, Unit: h.Unit, Amount: short, Action: Adjustment,
+			Detail:   fmt.Sprintf("by the log, the debit at sequence %s took the account %s below its floor: Redis allowed money that was not there", sequence, major(short, h.Unit)),
+			evidence: []string{sequence, digits},
+		})
+	}
+	return all
+}
+
+// checkInvariants checks what is true of the log as a whole.
+func (r *reconciliation) checkInvariants(ctx context.Context) error {
+	for _, check := range []func(context.Context) error{
+		r.checkEffects, r.checkPostings, r.checkTransit, r.checkDeadLetters, r.checkLag,
+	} {
+		if err := check(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reconciliation) add(b *Break) {
+	r.report.Breaks = append(r.report.Breaks, b)
+	r.report.BreaksFound++
+}
+
+// idsPerPass bounds the memory of looking for ids that took effect twice: each pass looks at the ids of one remainder of their hash.
+const idsPerPass = 4_000_000
+
+// checkEffects finds command ids that took effect twice. One request has one outcome, for ever, in all shards; two different requests
+// under one id in two shards are the caller's mistake, and each is right by itself.
+func (r *reconciliation) checkEffects(ctx context.Context) error {
+	passes := r.report.Events/idsPerPass + 1
+	for pass := range passes {
+		rows, err := r.clickhouse.Query(ctx, `SELECT command_id, shard, account, toString(any(e.unit)) AS unit, toString(any(delta)),
+				groupArray(position), any(sequence)
+			FROM (SELECT * FROM events WHERE status = 'applied' AND position <= arrayElement(@ends, shard + 1) AND command_id IN (
+				SELECT command_id FROM events WHERE status = 'applied' AND cityHash64(command_id) % @passes = @pass
+					AND position <= arrayElement(@ends, shard + 1) AND (NOT @incremental OR command_id IN (
+						SELECT command_id FROM events WHERE position > arrayElement(@cuts, shard + 1) AND position <= arrayElement(@ends, shard + 1)))
+				GROUP BY command_id HAVING count() > 1)
+				ORDER BY position LIMIT 1 BY shard, position) AS e
+			GROUP BY command_id, fingerprint, shard, account HAVING count() > 1 ORDER BY shard, account LIMIT @most`,
+			r.args("", "", clickhouse.Named("passes", passes), clickhouse.Named("pass", pass), clickhouse.Named("most", r.cfg.BreaksMax),
+				clickhouse.Named("incremental", r.checkpoint != ""))...)
+		if err != nil {
+			return fmt.Errorf("look for double effects: %w", err)
+		}
+		err = scanAll(rows, func(scan func(...any) error) error {
+			var id, account, unit, delta string
+			var shard uint16
+			var places []uint64
+			var sequence uint64
+			if err := scan(&id, &shard, &account, &unit, &delta, &places, &sequence); err != nil {
+				return err
+			}
+			amount, _ := new(big.Int).SetString(delta, 10)
+			amount.Mul(amount, big.NewInt(int64(len(places)-1))).Neg(amount) // what takes the other effects back
+			r.add(&Break{
+				Class: DuplicateEffect, Shard: int(shard), Account: account, Unit: unit, Amount: amount, Action: Reversal,
+				Detail:   fmt.Sprintf("command %q took effect at positions %v: %d times instead of once", id, places, len(places)),
+				evidence: []string{id, fmt.Sprint(places)},
+			})
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("look for double effects: %w", err)
+		}
+	}
+	return nil
+}
+
+// checkPostings adds up both sides of all postings, as finance sees them. A full run only: it reads everything.
+func (r *reconciliation) checkPostings(ctx context.Context) error {
+	if r.checkpoint != "" {
+		return nil
+	}
+	rows, err := r.clickhouse.Query(ctx, "SELECT currency, toString(sum(amount_minor)) AS total FROM "+
+		r.cfg.ClickHouse.FinanceDatabase+".postings GROUP BY currency HAVING sum(amount_minor) != 0")
+	if err != nil {
+		return fmt.Errorf("add up postings: %w", err)
+	}
+	err = scanAll(rows, func(scan func(...any) error) error {
+		var currency, total string
+		if err := scan(&currency, &total); err != nil {
+			return err
+		}
+		amount, _ := new(big.Int).SetString(total, 10)
+		r.add(&Break{
+			Class: PostingsNotZero, Unit: unitOf(currency), Amount: amount, Action: Stop,
+			Detail: fmt.Sprintf("all postings in %s add up to %s minor units instead of 0", currency, total), evidence: []string{currency, total},
+		})
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("add up postings: %w", err)
+	}
+	return nil
+}
+
+// transitAccount carries money between a debit and a credit that belong together by their reference.
+const transitAccount = "@transit"
+
+func (r *reconciliation) checkTransit(ctx context.Context) error {
+	rows, err := r.clickhouse.Query(ctx, `SELECT reference, toString(unit), toString(sum(-toInt128(delta))) AS left, max(log_time), any(account), any(shard)
+		FROM events WHERE counter_account = @transit AND status = 'applied' AND position <= arrayElement(@ends, shard + 1)
+		GROUP BY reference, unit HAVING sum(toInt128(delta)) != 0 AND max(log_time) < @before ORDER BY max(log_time) LIMIT @most`,
+		r.args("", "", clickhouse.Named("transit", transitAccount), clickhouse.Named("most", r.cfg.BreaksMax),
+			clickhouse.DateNamed("before", r.report.Started.Add(-r.policy.TransitAge), clickhouse.MilliSeconds))...)
+	if err != nil {
+		return fmt.Errorf("look at money in transit: %w", err)
+	}
+	err = scanAll(rows, func(scan func(...any) error) error {
+		var reference, unit, left, account string
+		var since time.Time
+		var shard uint16
+		if err := scan(&reference, &unit, &left, &since, &account, &shard); err != nil {
+			return err
+		}
+		amount, _ := new(big.Int).SetString(left, 10)
+		r.add(&Break{
+			Class: TransitStale, Shard: int(shard), Account: account, Unit: unit, Amount: amount, Action: Adjustment, FirstSeen: since,
+			Detail:   fmt.Sprintf("%s under reference %q is in transit since %s", major(amount, unit), reference, since.UTC().Format(time.DateTime)),
+			evidence: []string{reference, unit, left},
+		})
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("look at money in transit: %w", err)
+	}
+	return nil
+}
+
+// attendedGroup is the consumer group whose offsets say which dead letters a person has attended to.
+const attendedGroup = "reconciler-attended"
+
+func (r *reconciliation) checkDeadLetters(ctx context.Context) error {
+	waiting, _, err := r.deadLetters(ctx)
+	if err != nil {
+		return err
+	}
+	if waiting > 0 {
+		r.add(&Break{
+			Class: DeadLettersUnattended, Action: Stop, evidence: []string{fmt.Sprint(waiting)},
+			Detail: fmt.Sprintf("%s in %s that nobody has attended to; `reconciler deadletters attend` says that somebody has", plural(uint64(waiting), "record"), topics.DeadLetters),
+		})
+	}
+	return nil
+}
+
+// deadLetters counts what nobody has attended to, and returns where the topic ends.
+func (r *Reconciler) deadLetters(ctx context.Context) (int64, kadm.ListedOffsets, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, logTimeout, errKafkaSilent)
+	defer cancel()
+	admin := kadm.NewClient(r.kafka)
+	starts, err := admin.ListStartOffsets(ctx, topics.DeadLetters)
+	if err != nil {
+		return 0, nil, fmt.Errorf("count dead letters: %w", err)
+	}
+	ends, err := admin.ListCommittedOffsets(ctx, topics.DeadLetters)
+	if err != nil {
+		return 0, nil, fmt.Errorf("count dead letters: %w", err)
+	}
+	attended, err := admin.FetchOffsets(ctx, attendedGroup)
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // nobody ever attended to any
+		return 0, nil, fmt.Errorf("read which dead letters are attended to: %w", err)
+	}
+	var waiting int64
+	ends.Each(func(end kadm.ListedOffset) {
+		from := int64(0)
+		if start, ok := starts.Lookup(end.Topic, end.Partition); ok {
+			from = start.Offset
+		}
+		if at, ok := attended.Lookup(end.Topic, end.Partition); ok {
+			from = max(from, at.At)
+		}
+		waiting += max(0, end.Offset-from)
+	})
+	return waiting, ends, nil
+}
+
+// checkLag reports a shard that was late when the run began, and has caught up since: otherwise the run could not tell.
+func (r *reconciliation) checkLag(context.Context) error {
+	for shard, s := range r.scans {
+		if s.late <= r.policy.ProjectionLag {
+			continue
+		}
+		r.add(&Break{
+			Class: ProjectionLag, Shard: shard, Action: Wait, evidence: []string{fmt.Sprint(s.log.head)},
+			Detail: fmt.Sprintf("ClickHouse was %s behind Kafka when the run began; it has caught up", s.late.Round(time.Second)),
+		})
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/hotledger/hotledger/chassis/retry"
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+	"github.com/hotledger/hotledger/schemas/limits"
+	"github.com/hotledger/hotledger/schemas/money"
+	"github.com/hotledger/hotledger/schemas/reason"
+)
+
+// reproject writes the rows of wrong positions again from Kafka, and checks them: what is right then is no doubt any more. It does so
+// before the accounts are compared, so that they are compared with the log as it is.
+func (r *reconciliation) reproject(ctx context.Context) error {
+	var all []*Break
+	for shard := range r.doubts {
+		all = append(all, r.doubts[shard].projection...)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	all = slices.DeleteFunc(all, func(b *Break) bool {
+		b.ID = b.fingerprint()
+		if _, agreed := r.approved[b.ID]; agreed || r.policy.allowance(b) != nil {
+			return false
+		}
+		b.Detail += "; policy " + r.policy.Version + " wants two people to approve its repair"
+		return true
+	})
+	for _, b := range all {
+		b.Compensation = &Compensation{CommandID: "reproject:" + b.ID, Operation: "reproject", State: WouldIssue}
+	}
+	if held := r.policy.over(all, r.approved); held != "" {
+		r.hold(held)
+		for _, b := range all {
+			b.Compensation = nil
+		}
+		return nil
+	}
+	if r.cfg.DryRun {
+		return nil
+	}
+	for _, b := range all {
+		if err := r.rewrite(ctx, b); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			b.Compensation.State, b.Compensation.Reason = Rejected, err.Error()
+		}
+	}
+	return r.verifyProjection(ctx)
+}
+
+// verifyProjection adds up the rows again; the breaks of stretches that are right now are settled.
+func (r *reconciliation) verifyProjection(ctx context.Context) error {
+	wrong, err := r.wrongStretches(ctx)
+	if err != nil {
+		return err
+	}
+	for shard := range r.doubts {
+		d := &r.doubts[shard]
+		var left []*Break
+		for _, b := range d.projection {
+			still := slices.ContainsFunc(wrong[shard], func(n uint64) bool { return n >= (b.From-1)/stretchPositions && n <= (b.To-1)/stretchPositions })
+			switch c := b.Compensation; {
+			case c == nil:
+			case !still && c.State != Rejected:
+				c.State, c.Position = Applied, b.To
+				r.add(b)
+				continue
+			case c.State != Rejected:
+				c.State, c.Reason = Rejected, "the rows are not right after they were written"
+			}
+			left = append(left, b)
+		}
+		d.projection = left
+	}
+	return nil
+}
+
+// rewriteRows bounds one insert.
+const rewriteRows = 50_000
+
+// rewrite deletes what ClickHouse has at the positions of a break, and inserts what Kafka has. In between, for milliseconds, the
+// positions are missing; a crash there leaves a PROJECTION_MISSING, which the next run repairs.
+func (r *reconciliation) rewrite(ctx context.Context, b *Break) error {
+	columns, err := r.eventColumns(ctx)
+	if err != nil {
+		return err
+	}
+	var rows [][]any
+	read := r.readings[b.Shard]
+	offset := read.stretches[(b.From-1)/stretchPositions].offset
+	flush := func() error {
+		if len(rows) == 0 {
+			return nil
+		}
+		err := r.insertEvents(ctx, columns, rows)
+		rows = rows[:0]
+		return err
+	}
+	if b.Class != ProjectionMissing {
+		err := r.clickhouse.Exec(ctx, fmt.Sprintf("ALTER TABLE events DELETE WHERE shard = %d AND position BETWEEN %d AND %d SETTINGS mutations_sync = 2", b.Shard, b.From, b.To))
+		if err != nil {
+			return fmt.Errorf("delete rows: %w", err)
+		}
+	}
+	err = r.readLog(ctx, b.Shard, offset, read.end.offset, func(l logged) error {
+		position := l.event.GetOutcome().GetPosition()
+		switch {
+		case position < b.From:
+			return nil
+		case position > b.To:
+			return errEnough
+		}
+		row, err := eventRow(b.Shard, l, columns)
+		if err != nil {
+			return err
+		}
+		if rows = append(rows, row); len(rows) >= rewriteRows {
+			return flush()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+// eventColumns are the columns of ledger.events that a row must give. One that this reconciler does not know is an error: a row
+// without it would be another wrong one.
+func (r *reconciliation) eventColumns(ctx context.Context) ([]string, error) {
+	var names []string
+	err := r.clickhouse.QueryRow(ctx, `SELECT groupArray(name) FROM (SELECT name FROM system.columns
+		WHERE database = currentDatabase() AND table = 'events' AND default_kind = '' ORDER BY position)`).Scan(&names)
+	if err != nil {
+		return nil, fmt.Errorf("read the columns of events: %w", err)
+	}
+	return names, nil
+}
+
+func (r *reconciliation) insertEvents(ctx context.Context, columns []string, rows [][]any) error {
+	// The rows may be ones that were inserted before and then deleted: the server would drop them as known.
+	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"insert_deduplicate": 0, "deduplicate_insert": "disable", "async_insert": 0}))
+	return retry.Do(ctx, r.logger, "project rows again", func(ctx context.Context) error {
+		batch, err := r.clickhouse.PrepareBatch(ctx, "INSERT INTO events ("+strings.Join(columns, ", ")+")")
+		if err != nil {
+			return retry.Permanent(fmt.Errorf("insert rows: %w", err))
+		}
+		defer func() { _ = batch.Close() }() // after Send there is nothing left to close
+		for _, row := range rows {
+			if err := batch.Append(row...); err != nil {
+				return retry.Permanent(fmt.Errorf("insert rows: %w", err))
+			}
+		}
+		// Not repeated: it may have landed. The verification tells, and the next run does what is left.
+		if err := batch.Send(); err != nil {
+			return retry.Permanent(fmt.Errorf("insert rows: %w", err))
+		}
+		return nil
+	})
+}
+
+// eventRow is an event as a row of ledger.events, in the order of columns.
+func eventRow(shard int, l logged, columns []string) ([]any, error) {
+	o, c, after := l.event.GetOutcome(), l.event.GetCommand(), l.event.GetOutcome().GetAfter()
+	values := map[string]any{
+		"account": o.GetAccount(), "sequence": after.GetSequence(), "shard": uint16(shard), "position": o.GetPosition(), "log_offset": uint64(l.offset),
+		"log_time": l.at, "decided_at": o.GetDecidedAt().AsTime(), "effective_at": effectiveAt(o, c), "command_id": o.GetCommandId(),
+		"operation": int8(0), "status": int8(o.GetStatus()), "reason": "", "counter_account": c.GetCounterAccount(), "unit": unitOf(c.GetCurrency()),
+		"reference": c.GetReference(), "description": c.GetDescription(), "metadata": c.GetMetadata(), "source": c.GetSource(),
+		"fingerprint": l.event.GetFingerprint(), "chain": l.event.GetChain(), "batch_to": o.GetPosition(),
+		"sequence_after": after.GetSequence(), "account_status": after.GetStatus(),
+	}
+	if op := c.GetOperation(); op > 0 && op <= knownOperations {
+		values["operation"] = int8(op)
+	}
+	if o.GetStatus() == ledgerv1.Status_STATUS_REJECTED {
+		values["sequence"], values["reason"] = uint64(0), reason.Of(o.GetReason()).Code
+	}
+	if op := c.GetOperation(); c.GetCounterAccount() == "" && (op == ledgerv1.Operation_OPERATION_DEBIT || op == ledgerv1.Operation_OPERATION_CREDIT) {
+		values["counter_account"] = limits.World
+	}
+	if after != nil {
+		values["unit"] = after.GetUnit()
+	}
+	for column, digits := range map[string]string{
+		"delta": o.GetDelta(), "balance_after": after.GetBalance(), "held_after": after.GetHeld(), "floor_after": after.GetFloor(),
+	} {
+		if digits == "" {
+			digits = "0" // there is no account
+		}
+		n, err := money.ParseMinor(digits)
+		if err != nil {
+			return nil, fmt.Errorf("%s of position %d: %w", column, o.GetPosition(), err)
+		}
+		values[column] = n
+	}
+	row := make([]any, len(columns))
+	for i, name := range columns {
+		value, known := values[name]
+		if !known {
+			return nil, fmt.Errorf("column %s of events is not known to this reconciler", name)
+		}
+		row[i] = value
+	}
+	return row, nil
+}
+
+// effectiveAt is the time that the command says, where the table's column can hold it, else the time of the decision.
+func effectiveAt(o *ledgerv1.Outcome, c *ledgerv1.Command) time.Time {
+	if at := c.GetEffectiveTime(); at.CheckValid() == nil && !at.AsTime().Before(limits.EffectiveTimeMin) && at.AsTime().Before(limits.EffectiveTimeMax) {
+		return at.AsTime()
+	}
+	return o.GetDecidedAt().AsTime()
+}
+
+// writeProjected notes what became of the rows that were written again.
+func (r *reconciliation) writeProjected(ctx context.Context) error {
+	var all []*Break
+	for _, b := range r.report.Breaks {
+		if b.Class.inProjection() && b.Compensation != nil && b.Compensation.State != WouldIssue {
+			all = append(all, b)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return r.writeCompensations(ctx, all)
+}
