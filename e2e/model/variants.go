@@ -82,7 +82,7 @@ var Variants = []Variant{
 	{"compare-positions", CompareChains, 13, "compare positions, not chains", 2, 1, "rollback=1,delay=1,clock=1"},
 	{"outbox-unlinked", OutboxLinks, 13, "ahead: publish the outbox without checking its links", 2, 2, "rollback=1,delay=1,clock=1"},
 	{"outbox-unfenced", OutboxCommitsOffset, 13, "ahead: publish the outbox without committing the offset", 2, 1, "rebalance=1"},
-	{"replay-unconditional", ReplayIsConditional, 13, "replay events whatever the head", 2, 1, "rebalance=1,rollback=1"},
+	{"replay-unconditional", ReplayIsConditional, 13, "replay events whatever the head", 2, 1, "rebalance=1"},
 	{"no-rewind", RewindToOffset, 14, "go on polling where the consumer stood", 2, 1, "abort=1"},
 	{"rebuild-without-outcomes", RebuildRestoresOutcomes, 15, "rebuild accounts and head only", 2, 1, "wipe=1"},
 	{"rebuild-keeps-outbox", RebuildClearsOutbox, 15, "rebuild leaves the outbox as it was", 2, 1, "rollback=1,delay=1,clock=1"},
