@@ -20,11 +20,13 @@
 -- Holds
 --   the keys are the fold of the log at their head, before and after
 
--- @include amount account
+-- @include amount
 
 local ACCOUNTS, OUTCOMES, OUTBOX, HEAD = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local before_position, before_chain, after_position, after_chain, generation = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local FIRST, WIDTH = 6, 4
+local match = string.match
+local ACCOUNT = '^(%-?%d+)( %-?%d+ %d+ %-?%d+ %S+ %S+)$' -- balance, and what follows it
 
 -- 1. the head and the keys
 local head = redis.pcall('HMGET', HEAD, 'position', 'chain')
@@ -48,32 +50,39 @@ if carried.err or (carried[1] or '') ~= before_chain then return stop('OUT_OF_SY
 local records = redis.pcall('HMGET', ACCOUNTS, unpack(names))
 if records.err or (records[1] or '') ~= before_chain then return stop('OUT_OF_SYNC', records.err or 'accounts') end
 
--- 2. fold
+-- 2. fold: of an account only the balance adds up, all else is as its last event says; so only balances are computed with
 local changed, outcomes = {}, { OUTCOMES, '', after_chain }
 for i = FIRST, #ARGV, WIDTH do
-    local id, name, fingerprint, record = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
-    outcomes[#outcomes + 1], outcomes[#outcomes + 2] = id, fingerprint .. record
-    local word, delta, after = string.match(record, '^%d+ %d+ (%S+) (%-?%d+) (.+)$')
+    local id, name, record = ARGV[i], ARGV[i + 1], ARGV[i + 3]
+    outcomes[#outcomes + 1], outcomes[#outcomes + 2] = id, ARGV[i + 2] .. record
+    local word, delta, rest = match(record, '^%d+ %d+ (%S+) (%-?%d+) (.+)$')
     if not word then return redis.error_reply('INVALID_ARGUMENT record of command ' .. id) end
     if word == 'applied' then
-        local at = place[name]
-        local folded = account(after)
-        local a = records[at] and account(records[at])
-        if not folded or (records[at] and not a) then return stop('CORRUPT', 'account ' .. name) end
-        if a then
-            folded.balance_high, folded.balance_low = plus(a.balance_high, a.balance_low, amount(delta))
-        else
-            folded.balance_high, folded.balance_low = amount(delta)
+        local at = changed[name]
+        if not at then
+            at = {}
+            local before = records[place[name]]
+            if before then
+                local balance = match(before, ACCOUNT)
+                if not balance or #balance > 19 then return stop('CORRUPT', 'account ' .. name) end
+                at.high, at.low = amount(balance)
+                if digits(at.high, at.low) ~= balance then return stop('CORRUPT', 'account ' .. name) end
+            end
+            changed[name] = at
         end
-        records[at], changed[name] = account_record(folded), true
+        local high, low = amount(delta)
+        if at.high then high, low = plus(at.high, at.low, high, low) end
+        at.high, at.low, at.after = high, low, rest
     end
+end
+local written = { ACCOUNTS, '', after_chain }
+for name, at in pairs(changed) do
+    local balance, rest = match(at.after, ACCOUNT)
+    if not balance then return stop('CORRUPT', 'account ' .. name) end
+    written[#written + 1], written[#written + 2] = name, digits(at.high, at.low) .. rest
 end
 
 -- 3. write
-local written = { ACCOUNTS, '', after_chain }
-for name in pairs(changed) do
-    written[#written + 1], written[#written + 2] = name, records[place[name]]
-end
 redis.call('HSET', unpack(written))
 redis.call('HSET', unpack(outcomes))
 redis.call('DEL', OUTBOX)
