@@ -125,7 +125,7 @@ func (l *ledger) content(t *testing.T, shard int) string {
 }
 
 // rebuilds makes one shard anew with a writer's means, and says what it did.
-func (l *ledger) rebuilds(t *testing.T, w *hand, shard int) (rebuilt, error) {
+func (l *ledger) rebuilds(t *testing.T, w *hand, shard int) (Rebuilt, error) {
 	t.Helper()
 	end, err := w.log.stableEnd(t.Context(), shard)
 	must(t, err)
@@ -165,7 +165,7 @@ func TestARebuildFromClickHouseIsTheSameToTheByte(t *testing.T) {
 	for shard := range shards {
 		done, err := l.rebuilds(t, alone, shard)
 		must(t, err)
-		if done.from != fromLog {
+		if done.From != FromLog {
 			t.Fatalf("shard %d: %s", shard, done)
 		}
 		fromTheLog[shard] = l.content(t, shard)
@@ -185,7 +185,7 @@ func TestARebuildFromClickHouseIsTheSameToTheByte(t *testing.T) {
 			last := headOf(log, uint32(shard))
 			done, err := l.rebuilds(t, w, shard)
 			must(t, err)
-			if last > lag && (done.from != fromClickHouse || uint64(done.tail) != lag || uint64(done.events) != last) {
+			if last > lag && (done.From != FromClickHouse || uint64(done.Tail) != lag || uint64(done.Events) != last) {
 				t.Errorf("lag %d, shard %d with %d events: %s", lag, shard, last, done)
 			}
 			if got := l.content(t, shard); got != fromTheLog[shard] {
@@ -259,7 +259,7 @@ func TestAClickHouseThatDisagreesIsNotUsed(t *testing.T) {
 		l.archived(t, rows)
 		w := l.byHand(t, l.writer(t))
 		done, err := l.rebuilds(t, w, shard)
-		if err != nil || done.from != fromLog {
+		if err != nil || done.From != FromLog {
 			t.Errorf("%s: %s, %v", name, done, err)
 		}
 		if got := l.content(t, shard); got != want {
@@ -269,7 +269,7 @@ func TestAClickHouseThatDisagreesIsNotUsed(t *testing.T) {
 	}
 	l.cfg.ClickHouse.Addrs = []string{"127.0.0.1:1"} // away
 	done, err := l.rebuilds(t, l.byHand(t, l.writer(t)), shard)
-	if err != nil || done.from != fromLog {
+	if err != nil || done.From != FromLog {
 		t.Errorf("away: %s, %v", done, err)
 	}
 }

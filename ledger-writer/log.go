@@ -17,7 +17,7 @@ import (
 	"github.com/hotledger/hotledger/schemas/topics"
 )
 
-// eventLog reads committed events of a shard, for recovery. The loop alone uses it.
+// eventLog reads committed events of a shard, for recovery. Rebuilds beside the loop read with it too; it keeps no state.
 type eventLog struct {
 	cfg    kafka.Config
 	logger *zap.Logger

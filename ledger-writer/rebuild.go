@@ -26,20 +26,20 @@ type rebuild struct {
 	strict bool
 }
 
-// rebuilt is what a rebuild did.
-type rebuilt struct {
-	from     string // fromLog or fromClickHouse
-	head     lua.Head
-	events   int // outcomes restored
-	accounts int // loaded from ClickHouse; those of the log are not counted
-	tail     int // events folded from the log
-	took     time.Duration
+// Rebuilt is what a rebuild did.
+type Rebuilt struct {
+	From     string // FromLog or FromClickHouse
+	Head     lua.Head
+	Events   int // outcomes restored
+	Accounts int // loaded from ClickHouse; those of the log are not counted
+	Tail     int // events folded from the log
+	Took     time.Duration
 }
 
 // Where a rebuild takes a shard from.
 const (
-	fromLog        = "log"
-	fromClickHouse = "clickhouse"
+	FromLog        = "log"
+	FromClickHouse = "clickhouse"
 )
 
 // step is a chunk of a build with what it holds.
@@ -56,7 +56,7 @@ const stepsAhead = 4
 const rebuildProgress = 5 * time.Second
 
 // run rebuilds. ClickHouse that is away, lags too far to help, or disagrees costs a line in the log.
-func (r *rebuild) run(ctx context.Context) (rebuilt, error) {
+func (r *rebuild) run(ctx context.Context) (Rebuilt, error) {
 	if r.archive != nil {
 		done, err := r.fromClickHouse(ctx)
 		if err == nil || ctx.Err() != nil || !isUnusable(err) || r.strict {
@@ -64,20 +64,20 @@ func (r *rebuild) run(ctx context.Context) (rebuilt, error) {
 		}
 		r.logger.Warn("clickhouse is not used for the rebuild", zap.Int("shard", r.shard), zap.Error(err))
 	}
-	return r.build(ctx, fromLog, func(ctx context.Context, build *lua.Build, send func(step) error) error {
+	return r.build(ctx, FromLog, func(ctx context.Context, build *lua.Build, send func(step) error) error {
 		return r.tail(ctx, build, 0, send)
 	})
 }
 
-func (r *rebuild) fromClickHouse(ctx context.Context) (rebuilt, error) {
+func (r *rebuild) fromClickHouse(ctx context.Context) (Rebuilt, error) {
 	ctx, cancel := context.WithTimeout(ctx, archivePatience)
 	defer cancel()
 	at, err := r.archive.seam(ctx, r.log, r.last, r.end)
 	if err != nil {
-		return rebuilt{}, err
+		return Rebuilt{}, err
 	}
 	r.logger.Info("rebuilding from clickhouse and the log's tail", zap.Int("shard", r.shard), zap.Stringer("seam", at.head), zap.Stringer("log", r.last))
-	return r.build(ctx, fromClickHouse, func(ctx context.Context, build *lua.Build, send func(step) error) error {
+	return r.build(ctx, FromClickHouse, func(ctx context.Context, build *lua.Build, send func(step) error) error {
 		if err := r.archive.load(ctx, build, at, send); err != nil {
 			return err
 		}
@@ -97,13 +97,13 @@ func (r *rebuild) tail(ctx context.Context, build *lua.Build, next int64, send f
 }
 
 // build reads in one goroutine and sends in another, so that Redis and the source work at the same time.
-func (r *rebuild) build(ctx context.Context, from string, read func(context.Context, *lua.Build, func(step) error) error) (rebuilt, error) {
+func (r *rebuild) build(ctx context.Context, from string, read func(context.Context, *lua.Build, func(step) error) error) (Rebuilt, error) {
 	start := time.Now()
 	build, err := r.store.BeginBuild(ctx, r.shard, newGeneration())
 	if err != nil {
-		return rebuilt{}, err
+		return Rebuilt{}, err
 	}
-	done := rebuilt{from: from, head: r.last}
+	done := Rebuilt{From: from, Head: r.last}
 	steps := make(chan step, stepsAhead)
 	group, working := errgroup.WithContext(ctx)
 	group.Go(func() error { // ends with the source, or when the other one fails
@@ -119,31 +119,31 @@ func (r *rebuild) build(ctx context.Context, from string, read func(context.Cont
 	})
 	group.Go(func() error { return r.send(working, build, steps, &done) }) // ends when steps is closed
 	if err := group.Wait(); err != nil {
-		return rebuilt{}, err
+		return Rebuilt{}, err
 	}
 	if err := reachedLast(r.shard, build.Head(), r.last); err != nil {
-		return rebuilt{}, err
+		return Rebuilt{}, err
 	}
 	if err := build.Swap(ctx); err != nil {
-		return rebuilt{}, err
+		return Rebuilt{}, err
 	}
 	hit(trapSwapped)
-	done.took = time.Since(start)
-	r.logger.Info("shard rebuilt", append(done.fields(r.shard), zap.String("from", from), zap.Stringer("head", r.last), zap.Duration("took", done.took))...)
+	done.Took = time.Since(start)
+	r.logger.Info("shard rebuilt", append(done.fields(r.shard), zap.String("from", from), zap.Stringer("head", r.last), zap.Duration("took", done.Took))...)
 	return done, nil
 }
 
 // send puts the chunks into Redis in their order, and says now and then how far it is.
-func (r *rebuild) send(ctx context.Context, build *lua.Build, steps <-chan step, done *rebuilt) error {
+func (r *rebuild) send(ctx context.Context, build *lua.Build, steps <-chan step, done *Rebuilt) error {
 	start, said := time.Now(), time.Now()
 	for s := range steps {
 		if err := build.Send(ctx, s.chunk); err != nil {
 			return err
 		}
 		hit(trapBuilding)
-		done.events, done.accounts, done.took = done.events+s.events, done.accounts+s.accounts, time.Since(start)
+		done.Events, done.Accounts, done.Took = done.Events+s.events, done.Accounts+s.accounts, time.Since(start)
 		if s.folded {
-			done.tail += s.events
+			done.Tail += s.events
 		}
 		if time.Since(said) > rebuildProgress {
 			said = time.Now()
@@ -153,10 +153,10 @@ func (r *rebuild) send(ctx context.Context, build *lua.Build, steps <-chan step,
 	return nil
 }
 
-func (d rebuilt) fields(shard int) []zap.Field {
+func (d Rebuilt) fields(shard int) []zap.Field {
 	return []zap.Field{
-		zap.Int("shard", shard), zap.Int("events", d.events), zap.Int("accounts", d.accounts), zap.Int("tail", d.tail),
-		zap.Float64("events_per_second", rate(d.events, d.took)), zap.Float64("accounts_per_second", rate(d.accounts, d.took)),
+		zap.Int("shard", shard), zap.Int("events", d.Events), zap.Int("accounts", d.Accounts), zap.Int("tail", d.Tail),
+		zap.Float64("events_per_second", rate(d.Events, d.Took)), zap.Float64("accounts_per_second", rate(d.Accounts, d.Took)),
 	}
 }
 
@@ -172,7 +172,7 @@ func (w *Writer) rebuildOf(shard int, last lua.Head, end int64) *rebuild {
 }
 
 // String is for a person.
-func (d rebuilt) String() string {
+func (d Rebuilt) String() string {
 	return fmt.Sprintf("%d events, %d accounts and a tail of %d events from %s in %s: %.0f events/s, %.0f accounts/s",
-		d.events, d.accounts, d.tail, d.from, d.took.Round(time.Millisecond), rate(d.events, d.took), rate(d.accounts, d.took))
+		d.Events, d.Accounts, d.Tail, d.From, d.Took.Round(time.Millisecond), rate(d.Events, d.Took), rate(d.Accounts, d.Took))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,8 +19,9 @@ import (
 	"github.com/hotledger/hotledger/lua"
 )
 
-// Exit statuses of `ledger-writer rebuild`, besides 0 (rebuilt), 1 (something was away; run it again) and 2 (called wrongly).
+// Exit statuses of `ledger-writer rebuild`, besides 0 (rebuilt) and 1 (something was away; run it again).
 const (
+	exitUsage = 2
 	// exitOvertaken: another recovery of the shard began meanwhile. Nothing was changed by this one.
 	exitOvertaken = 3
 	// exitUnusable: --from clickhouse, and ClickHouse does not prove to be a prefix of the log. Nothing was changed.
@@ -46,15 +46,16 @@ func rebuildCommand() *cobra.Command {
 			if err := config.Resolve(cmd, "ledger-writer", &cfg, os.Environ()); err != nil {
 				return err
 			}
-			if err := checkRebuild(&cfg, shard, from); err != nil {
-				return run.WithExitCode(err, 2)
-			}
 			logger, err := log.New(cfg.Log.Level, cfg.Log.Format)
 			if err != nil {
 				return err
 			}
 			defer func() { _ = logger.Sync() }()
-			return rebuildOnce(cmd.Context(), cfg, logger, shard, from, cmd.OutOrStdout())
+			done, err := Rebuild(cmd.Context(), cfg, logger, shard, from)
+			if err == nil {
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "shard %d rebuilt to %s: %s\n", shard, done.Head, done)
+			}
+			return err
 		},
 	}
 	command.Flags().IntVar(&shard, "shard", -1, "the shard to rebuild, from 0")
@@ -63,24 +64,11 @@ func rebuildCommand() *cobra.Command {
 	return command
 }
 
-func checkRebuild(cfg *Config, shard int, from string) error {
-	if shard < 0 || shard >= cfg.Kafka.Shards {
-		return fmt.Errorf("--shard: %d is not within 0..%d", shard, cfg.Kafka.Shards-1)
-	}
-	switch from {
-	case fromLog:
-		cfg.RebuildFromClickHouse = false
-	case fromClickHouse:
-		cfg.RebuildFromClickHouse = true
-	case "":
-	default:
-		return fmt.Errorf("--from: %q is neither %s nor %s", from, fromLog, fromClickHouse)
-	}
-	return nil
-}
-
-// rebuildOnce is the operator's rebuild. It takes no ownership of the shard, and needs none: to the owner, the swap is a Redis that was put
-// back to the end of the log as it stood a moment ago, and that may happen to a Redis at any time.
+// Rebuild makes one shard anew from FromLog, from FromClickHouse and the log's tail or not at all, or, with "", as the configuration says. It waits
+// for Kafka and Redis until ctx ends. Errors carry the exit statuses above.
+//
+// It takes no ownership of the shard, and needs none: to the owner, the swap is a Redis that was put back to the end of the log as it stood a
+// moment ago, and that may happen to a Redis at any time.
 //
 //   - The build is the fold of committed events, so the live keys never say what the log does not.
 //   - An apply that ran before the swap is gone from Redis. Its writer has the answer and commits it; the next apply names a head that Redis
@@ -90,37 +78,55 @@ func checkRebuild(cfg *Config, shard int, from string) error {
 //   - A swap that comes late (this process slept) puts Redis back further, no worse; an idle owner finds it (rule 17).
 //   - A recovery of the owner at the same time uses the same build keys. Whoever begins later drops the other's build, whose next chunk or
 //     swap is then refused (rule 16). The owner tries again; this command gives up, for the owner does the same work.
-func rebuildOnce(ctx context.Context, cfg Config, logger *zap.Logger, shard int, from string, out io.Writer) error {
+func Rebuild(ctx context.Context, cfg Config, logger *zap.Logger, shard int, from string) (Rebuilt, error) {
+	if err := checkRebuild(&cfg, shard, from); err != nil {
+		return Rebuilt{}, run.WithExitCode(err, exitUsage)
+	}
 	w, err := New(cfg, logger, prometheus.NewRegistry(), metrics.NewHealth())
 	if err != nil {
-		return err
+		return Rebuilt{}, err
 	}
 	defer w.close()
 	if err := w.prepare(ctx); err != nil {
-		return err
+		return Rebuilt{}, err
 	}
 	client, err := kafka.NewClient(cfg.Kafka, logger)
 	if err != nil {
-		return err
+		return Rebuilt{}, err
 	}
 	defer client.Close()
 	w.log = &eventLog{cfg: cfg.Kafka, logger: logger, admin: kadm.NewClient(client)}
 	end, err := w.log.stableEnd(ctx, shard)
 	if err != nil {
-		return err
+		return Rebuilt{}, err
 	}
 	last, err := w.log.last(ctx, shard, end)
 	if err != nil {
-		return withStatus(err)
+		return Rebuilt{}, withStatus(err)
 	}
 	job := w.rebuildOf(shard, last, end)
-	job.strict = from == fromClickHouse
+	job.strict = from == FromClickHouse
 	done, err := job.run(ctx)
 	if err != nil {
-		return withStatus(fmt.Errorf("rebuild shard %d: %w", shard, err))
+		return Rebuilt{}, withStatus(fmt.Errorf("rebuild shard %d: %w", shard, err))
 	}
-	_, err = fmt.Fprintf(out, "shard %d rebuilt to %s: %s\n", shard, last, done)
-	return err
+	return done, nil
+}
+
+func checkRebuild(cfg *Config, shard int, from string) error {
+	if shard < 0 || shard >= cfg.Kafka.Shards {
+		return fmt.Errorf("--shard: %d is not within 0..%d", shard, cfg.Kafka.Shards-1)
+	}
+	switch from {
+	case FromLog:
+		cfg.RebuildFromClickHouse = false
+	case FromClickHouse:
+		cfg.RebuildFromClickHouse = true
+	case "":
+	default:
+		return fmt.Errorf("--from: %q is neither %s nor %s", from, FromLog, FromClickHouse)
+	}
+	return nil
 }
 
 func withStatus(err error) error {

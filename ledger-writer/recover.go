@@ -20,9 +20,12 @@ import (
 // consumer back to the committed offset: what was polled for such a shard is dropped and polled again.
 func (w *Writer) recover(ctx context.Context, b *batch) error {
 	w.owned.adopt(w.session.Client().GroupMetadata())
+	if err := w.collect(); err != nil {
+		return err
+	}
 	var doubted []*shard
 	for _, s := range w.owned.all() {
-		if s.inDoubt {
+		if s.inDoubt && w.besides[s.number] == nil {
 			doubted = append(doubted, s)
 		}
 	}
@@ -38,7 +41,7 @@ func (w *Writer) recover(ctx context.Context, b *batch) error {
 			return fmt.Errorf("recover shard %d: %w", s.number, err)
 		}
 		b.drop(s.number)
-		s.inDoubt = false
+		s.inDoubt = w.besides[s.number] != nil
 	}
 	rewind := map[int32]kgo.EpochOffset{}
 	for _, s := range doubted {
@@ -129,7 +132,12 @@ func (w *Writer) recoverShard(ctx context.Context, s *shard, offset kgo.EpochOff
 	case foundBehind:
 		err = w.replay(ctx, s.number, state.Head, next, last, end)
 	default:
-		_, err = w.rebuildOf(s.number, last, end).run(ctx)
+		job := w.rebuildOf(s.number, last, end)
+		if last.Position >= w.besideEvents {
+			w.rebuildBeside(job, s, offset)
+			return nil
+		}
+		_, err = job.run(ctx)
 	}
 	if err != nil {
 		return err

@@ -127,6 +127,7 @@ func (w *Writer) begin(ctx context.Context) error {
 }
 
 func (w *Writer) end() {
+	w.dismissAll()
 	w.session.CloseAllowingRebalance()
 	w.inTxn = false
 	w.owned.reset()

@@ -37,6 +37,9 @@ type Writer struct {
 	log     *eventLog
 	owned   ownership
 	inTxn   bool
+	besides map[int]*beside // by shard
+	// besideEvents is the constant of that name; less in a test.
+	besideEvents uint64
 }
 
 // New builds a writer. It connects to nothing yet; Run does. health may serve /livez and /readyz.
@@ -50,7 +53,7 @@ func New(cfg Config, logger *zap.Logger, reg prometheus.Registerer, health *metr
 	}
 	w := &Writer{
 		cfg: cfg, logger: logger, metrics: newCounters(reg), health: health,
-		rdb: rdb, store: lua.New(rdb),
+		rdb: rdb, store: lua.New(rdb), besideEvents: besideEvents, besides: map[int]*beside{},
 	}
 	if cfg.RebuildFromClickHouse {
 		if w.clickhouse, err = clickhouse.Open(cfg.ClickHouse); err != nil {
