@@ -18,12 +18,13 @@ type Size struct {
 	Lasting  time.Duration // of each figure of one engine alone
 	Commands int           // of the whole path
 	Kept     int           // accounts, and command ids, of the memory figures
+	Rebuilt  []int         // accounts of each rebuild; ClickHouse is started for it
 }
 
 // The two sizes.
 var (
 	Quick = Size{Lasting: 2 * time.Second, Commands: 100_000, Kept: 20_000}
-	Full  = Size{Lasting: 15 * time.Second, Commands: 2_000_000, Kept: 500_000}
+	Full  = Size{Lasting: 15 * time.Second, Commands: 2_000_000, Kept: 500_000, Rebuilt: []int{5_000, 50_000, 500_000}}
 )
 
 const (
@@ -69,6 +70,11 @@ func Run(ctx context.Context, size Size, out io.Writer) error {
 		}
 		if err := step.measure(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	for _, accounts := range size.Rebuilt {
+		if err := Rebuild(ctx, accounts, b.report); err != nil {
+			return fmt.Errorf("rebuild of %d accounts: %w", accounts, err)
 		}
 	}
 	return nil
