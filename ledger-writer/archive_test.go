@@ -131,7 +131,7 @@ func (l *ledger) rebuilds(t *testing.T, w *hand, shard int) (Rebuilt, error) {
 	must(t, err)
 	last, err := w.log.last(t.Context(), shard, end)
 	must(t, err)
-	return w.rebuildOf(shard, last, end).run(t.Context())
+	return w.rebuild(shard, last, end).run(t.Context())
 }
 
 // varied is traffic with everything that an outcome can say.

@@ -118,7 +118,7 @@ func TestNothingThatPassesDecodeStopsTheScript(t *testing.T) {
 		must(t, err)
 		must(t, build.Swap(ctx))
 		w.owned.reset()
-		w.owned.add([]int32{0})
+		w.owned.enter("", -1, []int32{0})
 		s, _ := w.owned.get(0)
 		s.head = lua.Genesis
 		var events []*ledgerv1.Event

@@ -18,6 +18,7 @@ type counters struct {
 	recoveries    *prometheus.CounterVec
 	applySeconds  prometheus.Histogram
 	commitSeconds prometheus.Histogram
+	evicting      prometheus.Gauge
 }
 
 func newCounters(reg prometheus.Registerer) *counters {
@@ -47,7 +48,10 @@ func newCounters(reg prometheus.Registerer) *counters {
 			Name: "ledger_commit_duration_seconds", Help: "One commit of a Kafka transaction.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 		}),
 	}
-	reg.MustRegister(m.outcomes, m.repeats, m.deadLetters, m.moved, m.givenUp, m.recoveries, m.applySeconds, m.commitSeconds)
+	m.evicting = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "ledger_redis_evicting", Help: "1: a Redis master has another maxmemory-policy than noeviction and may throw away balances. Set noeviction at once.",
+	})
+	reg.MustRegister(m.evicting, m.outcomes, m.repeats, m.deadLetters, m.moved, m.givenUp, m.recoveries, m.applySeconds, m.commitSeconds)
 	return m
 }
 

@@ -162,8 +162,8 @@ func (d Rebuilt) fields(shard int) []zap.Field {
 
 func rate(n int, took time.Duration) float64 { return float64(n) / max(took.Seconds(), 1e-6) }
 
-// rebuildOf is the rebuild of one shard with what this writer has.
-func (w *Writer) rebuildOf(shard int, last lua.Head, end int64) *rebuild {
+// rebuild is the job for one shard, with what this writer has.
+func (w *Writer) rebuild(shard int, last lua.Head, end int64) *rebuild {
 	r := &rebuild{logger: w.logger, store: w.store, log: w.log, shard: shard, last: last, end: end}
 	if w.clickhouse != nil {
 		r.archive = &archive{conn: w.clickhouse, shard: shard}

@@ -104,7 +104,7 @@ func Rebuild(ctx context.Context, cfg Config, logger *zap.Logger, shard int, fro
 	if err != nil {
 		return Rebuilt{}, withStatus(err)
 	}
-	job := w.rebuildOf(shard, last, end)
+	job := w.rebuild(shard, last, end)
 	job.strict = from == FromClickHouse
 	done, err := job.run(ctx)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 // recover brings every shard in doubt back to where Redis and the log agree, in the order of PROTOCOL rules 10 to 14, and sends the
 // consumer back to the committed offset: what was polled for such a shard is dropped and polled again.
 func (w *Writer) recover(ctx context.Context, b *batch) error {
-	w.owned.adopt(w.session.Client().GroupMetadata())
 	if err := w.collect(); err != nil {
 		return err
 	}
@@ -132,7 +131,7 @@ func (w *Writer) recoverShard(ctx context.Context, s *shard, offset kgo.EpochOff
 	case foundBehind:
 		err = w.replay(ctx, s.number, state.Head, next, last, end)
 	default:
-		job := w.rebuildOf(s.number, last, end)
+		job := w.rebuild(s.number, last, end)
 		if last.Position >= w.besideEvents {
 			w.rebuildBeside(job, s, offset)
 			return nil

@@ -43,7 +43,7 @@ type shard struct {
 type ownership struct {
 	mu         sync.Mutex
 	shards     map[int]*shard
-	memberID   string // of the generation that the shards were recovered in
+	memberID   string // of the generation that the shards are recovered in
 	generation int32
 }
 
@@ -105,8 +105,12 @@ func (w *Writer) begin(ctx context.Context) error {
 		kgo.BlockRebalanceOnPoll(),
 		// The partition is part of the contract: an event goes to its shard, whatever the key hashes to.
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, assigned map[string][]int32) {
-			w.owned.add(assigned[topics.Commands])
+		// Shards that move are given up before anybody else gets them, and those that stay are never taken away in between.
+		kgo.Balancers(kgo.CooperativeStickyBalancer()),
+		// It runs once per generation, after what was lost was told, even when nothing new is assigned.
+		kgo.OnPartitionsAssigned(func(_ context.Context, client *kgo.Client, assigned map[string][]int32) {
+			memberID, generation := client.GroupMetadata()
+			w.owned.enter(memberID, generation, assigned[topics.Commands])
 		}),
 		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, revoked map[string][]int32) {
 			w.owned.remove(revoked[topics.Commands])
@@ -155,10 +159,16 @@ func (o *ownership) reset() {
 	o.shards, o.memberID, o.generation = map[int]*shard{}, "", -1
 }
 
-func (o *ownership) add(partitions []int32) {
+// enter begins a generation: the shards of the last one are in doubt, and so are the assigned ones (rule 6). The generation is noted here and
+// nowhere else: the client has a new one as soon as its join is answered, before it tells what it lost.
+func (o *ownership) enter(memberID string, generation int32, assigned []int32) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, p := range partitions {
+	o.memberID, o.generation = memberID, generation
+	for _, s := range o.shards {
+		s.inDoubt = true
+	}
+	for _, p := range assigned {
 		o.shards[int(p)] = &shard{number: int(p), inDoubt: true}
 	}
 }
@@ -174,20 +184,6 @@ func (o *ownership) remove(partitions []int32) {
 func (o *ownership) doubtAll() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, s := range o.shards {
-		s.inDoubt = true
-	}
-}
-
-// adopt notes the generation that the shards are about to be recovered in. In a newer one than the last, all of them are in doubt:
-// the client must never slip into it silently (rule 6).
-func (o *ownership) adopt(memberID string, generation int32) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if memberID == o.memberID && generation == o.generation {
-		return
-	}
-	o.memberID, o.generation = memberID, generation
 	for _, s := range o.shards {
 		s.inDoubt = true
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,6 +34,9 @@ type Writer struct {
 	clickhouse driver.Conn             // nil: rebuilds are from the log alone
 	topics     map[string]kadm.TopicID // from EnsureTopics
 
+	evicting    atomic.Pointer[redis.PolicyError] // written by watchPolicy, read by readiness checks; nil: no master would evict
+	policyCheck time.Duration                     // the constant of that name; less in a test
+
 	// Of one tenure (see tenure.go); used by the loop alone, except ownership, which the group's callbacks write.
 	session *kgo.GroupTransactSession
 	admin   *kadm.Client
@@ -54,7 +60,9 @@ func New(cfg Config, logger *zap.Logger, reg prometheus.Registerer, health *metr
 	w := &Writer{
 		cfg: cfg, logger: logger, metrics: newCounters(reg), health: health,
 		rdb: rdb, store: lua.New(rdb), besideEvents: besideEvents, besides: map[int]*beside{},
+		policyCheck: policyCheck,
 	}
+	health.Check("redis eviction policy", w.policyReady)
 	if cfg.RebuildFromClickHouse {
 		if w.clickhouse, err = clickhouse.Open(cfg.ClickHouse); err != nil {
 			return nil, errors.Join(err, rdb.Close())
@@ -70,7 +78,12 @@ func (w *Writer) Run(ctx context.Context) error {
 	if err := w.prepare(ctx); err != nil {
 		return ending(ctx, err)
 	}
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { w.watchPolicy(watching) })
 	err := retry.Do(ctx, w.logger, "own shards", w.tenure)
+	stop()
+	watch.Wait()
 	return ending(ctx, err)
 }
 
