@@ -147,6 +147,11 @@ func (w *world) play(ctx context.Context) (*report, error) {
 	if err := w.send(ctx, opening); err != nil {
 		return nil, err
 	}
+	reaping, reaped := context.WithCancel(ctx)
+	var reaper sync.WaitGroup
+	defer reaper.Wait()
+	defer reaped()
+	reaper.Go(func() { w.reap(reaping) })
 	w.started = time.Now()
 	active, calm := context.WithTimeout(ctx, w.plan.Active)
 	defer calm()
@@ -169,7 +174,7 @@ func (w *world) play(ctx context.Context) (*report, error) {
 	}
 	quiet := w.awaitQuiet(ctx)
 	if quiet != nil {
-		w.complain("%v", quiet)
+		w.complain("%v\n    groups: %s", quiet, w.groups(ctx))
 		w.dump()
 	}
 	r.quiet = time.Since(healed)

@@ -127,7 +127,6 @@ func (w *world) inject(ctx context.Context, f Fault) error {
 		w.toRows.Refuse(false)
 	case ProjectorKill:
 		projector.kill()
-		w.evict(ctx, projector.name)
 		w.sleep(ctx, f.For)
 		return projector.start("")
 	case ProjectorLeave:
@@ -287,7 +286,7 @@ func (w *world) dieAtCommit(ctx context.Context, f Fault, s *service) error {
 	died := make(chan struct{})
 	var once sync.Once
 	w.broker.onRequest(func(key int16, by string) {
-		if key == kmsg.EndTxn.Int16() && by == s.name {
+		if key == kmsg.EndTxn.Int16() && s.lives(by) {
 			once.Do(func() { s.killNow(); close(died) })
 		}
 	})
@@ -323,26 +322,6 @@ func (w *world) killRows(ctx context.Context, away time.Duration) error {
 	starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	return w.shared.Restart(starting)
-}
-
-// evict takes the members of a dead projector out of its group, as the broker would when their session times out (45 s, which is longer than
-// a seed takes).
-func (w *world) evict(ctx context.Context, clientID string) {
-	groups, err := w.admin.DescribeGroups(ctx, w.projectCfg.Group)
-	if err != nil {
-		return
-	}
-	for _, member := range groups[w.projectCfg.Group].Members {
-		if member.ClientID != clientID {
-			continue
-		}
-		leave := kmsg.NewPtrLeaveGroupRequest()
-		leave.Group, leave.MemberID = w.projectCfg.Group, member.MemberID
-		gone := kmsg.NewLeaveGroupRequestMember()
-		gone.MemberID = member.MemberID
-		leave.Members = append(leave.Members, gone)
-		_, _ = leave.RequestWith(ctx, w.sender)
-	}
 }
 
 // heal ends every fault, and starts what is down.

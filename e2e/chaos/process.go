@@ -48,6 +48,7 @@ type service struct {
 	down    bool          // stays down until start
 	closed  bool
 	trapped bool
+	starts  int
 	revive  *time.Timer
 }
 
@@ -68,7 +69,9 @@ func (s *service) startLocked(trap string) error {
 		return err
 	}
 	cmd := exec.Command(s.binary) //nolint:gosec // built by this run
-	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), s.environ...), log, log
+	s.starts++
+	cmd.Env = append(append(os.Environ(), s.environ...), "KAFKA_CLIENT_ID="+s.clientIDLocked())
+	cmd.Stdout, cmd.Stderr = log, log
 	if trap != "" {
 		cmd.Env = append(cmd.Env, "HOTLEDGER_TRAP="+trap)
 	}
@@ -93,6 +96,16 @@ func (s *service) startLocked(trap string) error {
 	}
 	s.cmd, s.ended, s.leaving, s.trapped = cmd, ended, false, trap != ""
 	return nil
+}
+
+// clientIDLocked names this life of the service to the broker.
+func (s *service) clientIDLocked() string { return fmt.Sprintf("%s.%d", s.name, s.starts) }
+
+// lives tells whether a client id is that of the process that runs now.
+func (s *service) lives(clientID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cmd != nil && s.clientIDLocked() == clientID
 }
 
 // over notes an end, and brings the service back unless it is to stay down.
@@ -155,8 +168,15 @@ const stopMax = 25 * time.Second
 
 // stop asks for a good end and waits. The service stays down until start.
 func (s *service) stop() {
+	s.mu.Lock()
+	already := s.leaving && s.cmd != nil
+	s.mu.Unlock()
 	cmd, ended := s.leave(true)
 	if cmd == nil {
+		return
+	}
+	if already { // a second SIGTERM means "at once"
+		<-ended
 		return
 	}
 	_ = cmd.Process.Signal(syscall.SIGTERM)

@@ -51,6 +51,24 @@ func (w *world) awaitQuiet(ctx context.Context) error {
 	}
 }
 
+// groups says who has which shards, in the broker's eyes.
+func (w *world) groups(ctx context.Context) string {
+	described, err := w.admin.DescribeGroups(ctx, w.writerCfg.Group, w.projectCfg.Group)
+	text := fmt.Sprint(err)
+	for _, g := range described.Sorted() {
+		text += fmt.Sprintf("; %s is %s:", g.Group, g.State)
+		for _, m := range g.Members {
+			text += " " + m.MemberID
+			if assigned, ok := m.Assigned.AsConsumer(); ok {
+				for _, t := range assigned.Topics {
+					text += fmt.Sprint(" ", t.Partitions)
+				}
+			}
+		}
+	}
+	return text
+}
+
 // dump makes every service write its goroutines into its log, and end.
 func (w *world) dump() {
 	for _, s := range append(append([]*service{}, w.writers...), w.projectors...) {
@@ -127,6 +145,9 @@ func (w *world) judge(ctx context.Context, quiet bool) *auditor.Verdict {
 		w.complain("reconcile: %v", err)
 	} else if report.Verdict != reconciler.Clean {
 		w.complain("the reconciler says: %v %s", report.Headline(), report.Why)
+		for _, b := range report.Breaks {
+			w.complain("  %s shard %d account %q: %s; redis %v, log %v", b.Class, b.Shard, b.Account, b.Detail, b.Redis, b.Log)
+		}
 	}
 	return verdict
 }

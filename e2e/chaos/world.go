@@ -104,11 +104,11 @@ func newWorld(ctx context.Context, plan Plan, rows *sandbox.ClickHouse, programs
 	spoiled := append(append([]string{}, direct...), "REDIS_ADDRS="+w.toRedis.Addr(), "CLICKHOUSE_ADDRS="+w.toRows.Addr())
 	for i := range writersMax {
 		name := fmt.Sprintf("writer-%d", i)
-		w.writers = append(w.writers, w.service(name, programs.writer, append(spoiled, "LEDGER_WRITER_INSTANCE_ID="+name, "KAFKA_CLIENT_ID="+name)))
+		w.writers = append(w.writers, w.service(name, programs.writer, append(spoiled, "LEDGER_WRITER_INSTANCE_ID="+name)))
 	}
 	for i := range plan.Projectors {
 		name := fmt.Sprintf("projector-%d", i)
-		w.projectors = append(w.projectors, w.service(name, programs.projector, append(spoiled, "KAFKA_CLIENT_ID="+name, "PROJECTOR_MIGRATE=false")))
+		w.projectors = append(w.projectors, w.service(name, programs.projector, append(spoiled, "PROJECTOR_MIGRATE=false")))
 	}
 	for _, s := range append(append([]*service{}, w.writers[:plan.Writers]...), w.projectors...) {
 		if err := s.start(""); err != nil {
