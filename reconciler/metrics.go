@@ -14,6 +14,10 @@ type runMetrics struct {
 	repairs     *prometheus.CounterVec
 	accounts    prometheus.Gauge
 	duration    prometheus.Gauge
+	open        *prometheus.GaugeVec
+	oldest      prometheus.Gauge
+	held        prometheus.Gauge
+	phases      *prometheus.GaugeVec
 }
 
 func newRunMetrics(reg prometheus.Registerer) (*runMetrics, error) {
@@ -38,13 +42,25 @@ func newRunMetrics(reg prometheus.Registerer) (*runMetrics, error) {
 			Name: "ledger_recon_duration_seconds", Help: "How long the last run took, whatever its verdict.",
 		}),
 	}
+	m.open = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "ledger_recon_open_breaks", Help: "Breaks that the last run left to a person, by severity: not repaired, not accepted, not waiting to pass.",
+	}, []string{"severity"})
+	m.oldest = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "ledger_recon_oldest_break_age_seconds", Help: "How long the oldest open break has been known; 0 with none.",
+	})
+	m.held = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "ledger_recon_held", Help: "1 when the last run repaired nothing because a cap was exceeded: look for one cause.",
+	})
+	m.phases = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "ledger_recon_phase_duration_seconds", Help: "Where the time of the last run went: read, log, compare, invariants, settle, write.",
+	}, []string{"phase"})
 	for _, verdict := range []Verdict{Clean, Breaks, CouldNotTell} {
 		m.runs.WithLabelValues(string(verdict))
 	}
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.lastSuccess, m.runs, m.breaks, m.repairs, m.accounts, m.duration} {
+	for _, c := range []prometheus.Collector{m.lastSuccess, m.runs, m.breaks, m.repairs, m.accounts, m.duration, m.open, m.oldest, m.held, m.phases} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
@@ -60,13 +76,37 @@ func (m *runMetrics) observe(report *Report) {
 			m.repairs.WithLabelValues(string(c.State)).Inc()
 		}
 	}
+	for phase, took := range report.Phases {
+		m.phases.WithLabelValues(phase).Set(took.Seconds())
+	}
+	m.held.Set(0)
+	if report.Held != "" {
+		m.held.Set(1)
+	}
 	if report.Verdict == CouldNotTell {
 		return
 	}
+	bySeverity, oldest := map[Severity]int{}, 0.0
+	for _, b := range report.Breaks {
+		if b.open() {
+			bySeverity[b.Severity]++
+			oldest = max(oldest, report.Finished.Sub(b.FirstSeen).Seconds())
+		}
+	}
+	for _, severity := range severities {
+		m.open.WithLabelValues(string(severity)).Set(float64(bySeverity[severity]))
+	}
+	m.oldest.Set(oldest)
 	m.lastSuccess.Set(float64(report.Finished.Unix()))
 	m.accounts.Set(float64(report.AccountsCompared))
 	byClass := report.ByClass()
 	for _, class := range Classes() {
 		m.breaks.WithLabelValues(string(class)).Set(float64(byClass[class]))
 	}
+}
+
+// open says that somebody has to look at a break.
+func (b *Break) open() bool {
+	c := b.Compensation
+	return b.Settled == "" && b.Action != Wait && (c == nil || c.State != Applied)
 }

@@ -120,7 +120,7 @@ func (r *reconciliation) steps(ctx context.Context) error {
 		{"write", r.writeRun},      // evidence.go: from here on the run is on record
 		{"write", r.checkSize},     // below: is this the whole ledger?
 		{"write", r.loadDecisions}, // decision.go: what did people decide?
-		{"read", r.read},           // barrier.go, snapshot.go: Redis, and ClickHouse as far as Redis and Kafka
+		{"read", r.readAll},        // barrier.go, snapshot.go: Redis, and ClickHouse as far as Redis and Kafka
 		{"read", r.chooseCheckpoint},
 		{"log", r.checkLog},    // check.go, stream.go: is the log whole, and is ClickHouse what the log says?
 		{"compare", r.compare}, // compare.go: the accounts, at the same sequence

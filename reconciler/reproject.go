@@ -46,6 +46,9 @@ func (r *reconciliation) reproject(ctx context.Context) error {
 	if r.cfg.DryRun {
 		return nil
 	}
+	if err := r.deleteWrong(ctx, all); err != nil {
+		return err
+	}
 	for _, b := range all {
 		if err := r.rewrite(ctx, b); err != nil {
 			if ctx.Err() != nil {
@@ -87,8 +90,27 @@ func (r *reconciliation) verifyProjection(ctx context.Context) error {
 // rewriteRows bounds one insert.
 const rewriteRows = 50_000
 
-// rewrite deletes what ClickHouse has at the positions of a break, and inserts what Kafka has. In between, for milliseconds, the
-// positions are missing; a crash there leaves a PROJECTION_MISSING, which the next run repairs.
+// deleteWrong deletes all rows at wrong positions, in one mutation: each rewrites the parts that it touches. Until rewrite has inserted
+// what Kafka has, the positions are missing; a crash in between leaves a PROJECTION_MISSING, which the next run repairs.
+func (r *reconciliation) deleteWrong(ctx context.Context, all []*Break) error {
+	var picks []string
+	for _, b := range all {
+		if b.Class != ProjectionMissing {
+			picks = append(picks, fmt.Sprintf("(shard = %d AND position BETWEEN %d AND %d)", b.Shard, b.From, b.To))
+		}
+	}
+	for some := range slices.Chunk(picks, picksPerMutation) {
+		if err := r.clickhouse.Exec(ctx, "ALTER TABLE events DELETE WHERE "+strings.Join(some, " OR ")+" SETTINGS mutations_sync = 2"); err != nil {
+			return fmt.Errorf("delete wrong rows: %w", err)
+		}
+	}
+	return nil
+}
+
+// picksPerMutation keeps a statement short.
+const picksPerMutation = 1000
+
+// rewrite inserts what Kafka has at the positions of a break.
 func (r *reconciliation) rewrite(ctx context.Context, b *Break) error {
 	columns, err := r.eventColumns(ctx)
 	if err != nil {
@@ -104,12 +126,6 @@ func (r *reconciliation) rewrite(ctx context.Context, b *Break) error {
 		err := r.insertEvents(ctx, columns, rows)
 		rows = rows[:0]
 		return err
-	}
-	if b.Class != ProjectionMissing {
-		err := r.clickhouse.Exec(ctx, fmt.Sprintf("ALTER TABLE events DELETE WHERE shard = %d AND position BETWEEN %d AND %d SETTINGS mutations_sync = 2", b.Shard, b.From, b.To))
-		if err != nil {
-			return fmt.Errorf("delete rows: %w", err)
-		}
 	}
 	err = r.readLog(ctx, b.Shard, offset, read.end.offset, func(l logged) error {
 		position := l.event.GetOutcome().GetPosition()

@@ -48,6 +48,8 @@ type world struct {
 	waiting   []*ledgerv1.Event // decided, not yet projected
 	log       [testShards][]*ledgerv1.Event
 	projector bool // false: events wait
+
+	waitingCommands []*ledgerv1.Command // of a benchmark
 }
 
 func setup(t testing.TB) *world {
