@@ -50,8 +50,8 @@ var mutations = []mutation{
 	},
 	{
 		name: "forget-outcomes", breaks: "a rebuild restores accounts and no outcomes (rule 15)",
-		edits:  []edit{{"lua/replay.lua", "outcomes[#outcomes + 1], outcomes[#outcomes + 2] = id, fingerprint .. record", ""}},
-		module: "ledger-writer", test: "TestARedisThatComesBackEmptyIsRebuiltUnderLoad",
+		edits:  []edit{{"lua/replay.lua", "outcomes[#outcomes + 1], outcomes[#outcomes + 2] = id, ARGV[i + 2] .. record", ""}},
+		module: "lua", test: "TestABuildIsSeenOnlyWhenItIsSwappedIn|TestReplayBringsAShardThatFellBehindToTheLog",
 	},
 	{
 		name: "stay-where-polled", breaks: "after a recovery the commands go on where they were polled, not at the committed offset (rule 14)",
@@ -81,6 +81,11 @@ var mutations = []mutation{
 		name: "no-recovery-after-abort", breaks: "after an aborted batch the writer goes on with the heads it believes in (rule 8)",
 		edits:  []edit{{"ledger-writer/tenure.go", "\tw.owned.doubtAll()\n\tif errors.Is(cause, errTenureOver) {", "\tif errors.Is(cause, errTenureOver) {"}},
 		module: "ledger-writer", test: "TestErrorsOfKafkaGiveEveryCommandExactlyOneEvent",
+	},
+	{
+		name: "endless-commit", breaks: "a commit waits for as long as it takes (the time budget of rule 8)",
+		edits:  []edit{{"ledger-writer/commit.go", "ctx, cancel := context.WithTimeout(ctx, w.cfg.TransactionTimeout)", "ctx, cancel := context.WithCancel(ctx)"}},
+		module: "ledger-writer", test: "TestAMembershipThatEndsBetweenApplyAndCommitDoesNotHangTheWriter",
 	},
 	{
 		name: "trim-before-commit", breaks: "the outbox is trimmed before the commit (rule 9)",
