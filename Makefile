@@ -1,5 +1,6 @@
 # Everything on a fresh machine: `make demo` and `make test`. Both install what they need, and say so.
-# Needs Go, npm and apt (redis-server, hledger); the ClickHouse engine comes from npm, tools and libraries from Go modules.
+# Needs Go, npm and apt (redis-server, hledger, java, maven); the ClickHouse engine comes from npm, Apache Kafka from Maven, tools and
+# libraries from Go modules.
 
 export HOTLEDGER_CACHE ?= $(HOME)/.cache/hotledger
 TOOLS := $(HOTLEDGER_CACHE)/tools
@@ -12,7 +13,7 @@ GOTESTSUM     := $(TOOLS)/gotestsum@v1.13.0/gotestsum
 MODULES := schemas lua chassis producer ledger-writer projector reconciler sandbox e2e
 SERVICES := producer ledger-writer projector reconciler
 
-.PHONY: help demo test bench bench-quick postgres lint generate breaking build engines clean
+.PHONY: help demo test kafka kafka-jars test-kafka sabotage bench bench-quick postgres lint generate breaking build engines clean
 
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -20,12 +21,22 @@ help: ## say what each target does
 demo: engines ## the whole ledger on real input, broken on purpose and repaired (KEEP=1 leaves the engines running)
 	@cd e2e && go run ./cmd/demo $(if $(KEEP),--keep)
 
-test: engines $(GOTESTSUM) ## all tests, on real engines, with the race detector
+test: engines kafka-jars $(GOTESTSUM) ## all tests, on real engines, with the race detector
 	@scripts/install-engines.sh hledger
 	$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -timeout 20m work
 
+kafka: kafka-jars ## one broker of the real Apache Kafka on port 9092 until Ctrl-C; point the services at it with KAFKA_BROKERS
+	@cd sandbox && go run ./cmd/sandbox-apache-kafka -port 9092
+
+test-kafka: engines kafka-jars $(GOTESTSUM) ## the end-to-end tests, each on an Apache Kafka of its own
+	@scripts/install-engines.sh hledger
+	cd e2e && LEDGER_TEST_KAFKA=apache $(GOTESTSUM) --format testname -- -race -timeout 40m .
+
 bench: engines postgres ## every figure, about ten minutes: name value unit ratio reference
 	@cd e2e && go run ./cmd/bench
+
+sabotage: engines ## break the ledger in every way, under load: damaged N found N settled N false 0
+	@cd e2e && go run ./cmd/sabotage
 
 bench-quick: engines postgres ## the same figures with short runs
 	@cd e2e && go run ./cmd/bench --quick
@@ -46,6 +57,9 @@ generate: $(BUF) $(PROTOC_GEN_GO) ## Go code and the breaking-change baseline fr
 
 postgres: # a reference of the benchmarks
 	@scripts/install-engines.sh pg_ctlcluster:postgresql
+
+kafka-jars: # and java
+	@scripts/install-kafka.sh
 
 engines:
 	@scripts/install-engines.sh
