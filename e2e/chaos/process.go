@@ -118,8 +118,9 @@ func (s *service) over(cmd *exec.Cmd, err error) {
 	s.cmd = nil
 	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	killed := status.Signaled() && status.Signal() == syscall.SIGKILL
-	dumped := s.leaving && status.ExitStatus() == 2 // by SIGQUIT
-	if !killed && !dumped && (!s.leaving || err != nil) {
+	dumped := s.leaving && status.ExitStatus() == 2                               // by SIGQUIT
+	early := s.leaving && status.Signaled() && status.Signal() == syscall.SIGTERM // it had no time yet to listen for it
+	if !killed && !dumped && !early && (!s.leaving || err != nil) {
 		s.complain("%s ended by itself: %v: %s", s.name, err, lastLine(s.logFile))
 	}
 	if !s.down && !s.closed {
