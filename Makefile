@@ -35,6 +35,13 @@ test-kafka: engines kafka-jars $(GOTESTSUM) ## the end-to-end tests, each on an 
 bench: engines postgres ## every figure, about ten minutes: name value unit ratio reference
 	@cd e2e && go run ./cmd/bench
 
+model: ## the protocol of one shard, state by state
+	@cd e2e && go run ./cmd/model
+
+SEEDS ?= 10
+chaos: engines ## seeded faults against whole ledgers (SEEDS=10): seeds N violations 0
+	@cd e2e && go run ./cmd/chaos --seeds $(SEEDS)
+
 sabotage: engines ## break the ledger in every way, under load: damaged N found N settled N false 0
 	@cd e2e && go run ./cmd/sabotage
 
