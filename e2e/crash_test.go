@@ -14,12 +14,7 @@ import (
 // TestAWriterThatDiesBetweenStepsLosesAndDoublesNothing runs the real process, built with its traps, and lets it kill itself.
 func TestAWriterThatDiesBetweenStepsLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "ledger-writer")
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "traps", "-o", binary, "./cmd/ledger-writer")
-	build.Dir = filepath.Join(root, "ledger-writer")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build with traps: %v\n%s", err, out)
-	}
+	binary := writerWithTraps(t)
 	for trap, ahead := range map[string]bool{"applied": true, "published": true, "committed": false} {
 		t.Run(trap, func(t *testing.T) {
 			t.Parallel()
@@ -48,6 +43,18 @@ func TestAWriterThatDiesBetweenStepsLosesAndDoublesNothing(t *testing.T) {
 			w.audit(t)
 		})
 	}
+}
+
+// writerWithTraps builds the service. Without HOTLEDGER_TRAP it is like any other.
+func writerWithTraps(t *testing.T) (binary string) {
+	t.Helper()
+	binary = filepath.Join(t.TempDir(), "ledger-writer")
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "traps", "-o", binary, "./cmd/ledger-writer")
+	build.Dir = filepath.Join(root, "ledger-writer")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build with traps: %v\n%s", err, out)
+	}
+	return binary
 }
 
 // dieAt runs the writer's process until its trap kills it.

@@ -30,8 +30,16 @@ const patience = 2 * time.Minute
 // setup starts engines and connects; it starts no service.
 func setup(t *testing.T) *whole {
 	t.Helper()
-	dir := t.TempDir()
-	engines, err := stack.Start(t.Context(), stack.Options{Shards: 4, Kafka: true, Redis: true, ClickHouse: true, Dir: dir})
+	return setupOn(t, stack.Options{})
+}
+
+// setupOn does so with the engines' kinds that choice names. environ adds to the services' configuration.
+// LEDGER_TEST_KAFKA=apache gives every test the real Apache Kafka.
+func setupOn(t *testing.T, choice stack.Options, environ ...string) *whole {
+	t.Helper()
+	choice.Apache = choice.Apache || os.Getenv("LEDGER_TEST_KAFKA") == "apache"
+	choice.Shards, choice.Kafka, choice.Redis, choice.ClickHouse, choice.Dir = 4, true, true, true, t.TempDir()
+	engines, err := stack.Start(t.Context(), choice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +52,7 @@ func setup(t *testing.T) *whole {
 	if os.Getenv("LEDGER_TEST_LOG") != "" {
 		level = zap.InfoLevel
 	}
-	l, err := stack.Connect(engines, zaptest.NewLogger(t, zaptest.Level(level)), "LEDGER_WRITER_INSTANCE_ID="+t.Name())
+	l, err := stack.Connect(engines, zaptest.NewLogger(t, zaptest.Level(level)), append(environ, "LEDGER_WRITER_INSTANCE_ID="+t.Name())...)
 	if err != nil {
 		t.Fatal(err)
 	}
