@@ -61,11 +61,11 @@ func (s *suite) judge(ctx context.Context, damages []*damage) error {
 		if err != nil {
 			return err
 		}
-		s.attribute(report, damages)
+		s.attribute(report)
 	}
 	for _, d := range damages {
 		if d.fate == byWriter {
-			d.found = true
+			d.found = d.check(ctx, s, d) == nil // the writer found it: the shard is under another generation
 		}
 		if d.found && d.mend != nil {
 			if err := d.mend(ctx, s, d); err != nil {
@@ -91,7 +91,7 @@ func (s *suite) judge(ctx context.Context, damages []*damage) error {
 	if err != nil {
 		return err
 	}
-	s.attribute(report, damages)
+	s.attribute(report)
 	for _, d := range damages {
 		d.settled = d.found && !slices.ContainsFunc(report.Breaks, func(b *reconciler.Break) bool { return b.Settled == "" && d.causes(b) })
 		for _, b := range report.Breaks {
@@ -111,10 +111,10 @@ func (s *suite) judge(ctx context.Context, damages []*damage) error {
 }
 
 // attribute marks what a report found, and remembers what nobody caused.
-func (s *suite) attribute(report *reconciler.Report, damages []*damage) {
+func (s *suite) attribute(report *reconciler.Report) {
 	for _, b := range report.Breaks {
 		caused := b.Settled != ""
-		for _, d := range damages {
+		for _, d := range s.wave {
 			if d.causes(b) {
 				caused = true
 				d.found = d.found || slices.Contains(d.want, b.Class)

@@ -49,6 +49,7 @@ type suite struct {
 	restarts      int // of the projector; written by its supervisor
 	stopProjector func()
 	result        Result
+	wave          []*damage       // what is damaged now: a break follows from one of these, or nobody caused it
 	strange       map[string]bool // breaks that nobody caused, by id
 }
 
@@ -184,6 +185,7 @@ func (s *suite) waves(ctx context.Context) error {
 		{"accounts in Redis", redisDamages()}, {"rows in ClickHouse", clickHouseDamages()}, {"shards, outcomes and the outbox", shardDamages()}, {"the log's own truth", logDamages()},
 	} {
 		s.say("\n== %s\n", wave.name)
+		s.wave = wave.damages
 		for _, d := range wave.damages {
 			s.result.Damaged++
 			if err := d.do(ctx, s, d); err != nil {

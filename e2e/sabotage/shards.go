@@ -182,7 +182,7 @@ func logDamages() []*damage {
 		},
 		{
 			name: "three reconcilers on one drift at the same time", want: []reconciler.Class{reconciler.BalanceDiffers}, fate: repaired, accounts: []string{victim(44)},
-			do: func(ctx context.Context, s *suite, d *damage) error {
+			do: func(ctx context.Context, s *suite, _ *damage) error {
 				if err := s.edit(ctx, victim(44), func(a *lua.Account) { a.Balance += 333 }); err != nil {
 					return err
 				}
@@ -193,7 +193,7 @@ func logDamages() []*damage {
 				}
 				wg.Wait()
 				for _, report := range reports {
-					s.attribute(report, []*damage{d})
+					s.attribute(report)
 				}
 				return nil
 			},
@@ -209,14 +209,15 @@ func logDamages() []*damage {
 		},
 		{
 			name: "a compensation replayed", want: []reconciler.Class{reconciler.BalanceDiffers}, fate: repaired, accounts: []string{victim(45)},
-			do: func(ctx context.Context, s *suite, d *damage) error {
+			do: func(ctx context.Context, s *suite, _ *damage) error {
 				if err := s.edit(ctx, victim(45), func(a *lua.Account) { a.Balance += 444 }); err != nil {
 					return err
 				}
-				if _, err := s.reconcile(ctx); err != nil {
+				report, err := s.reconcile(ctx)
+				if err != nil {
 					return err
 				}
-				d.found = true
+				s.attribute(report)
 				return s.replayRepairs(ctx)
 			},
 			check: func(ctx context.Context, s *suite, _ *damage) error {
