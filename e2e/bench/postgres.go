@@ -46,7 +46,7 @@ func startPostgres(ctx context.Context, clients int) (_ *postgres, err error) {
 			return nil, err
 		}
 	}
-	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", filepath.Join(p.dir, "data"), "-A", "trust", "-U", "bench")
+	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", filepath.Join(p.dir, "data"), "-A", "trust", "-U", "bench") //nolint:gosec // a server of our own
 	initdb.SysProcAttr, initdb.Dir = as, p.dir
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
