@@ -13,7 +13,7 @@ GOTESTSUM     := $(TOOLS)/gotestsum@v1.13.0/gotestsum
 MODULES := schemas lua chassis producer ledger-writer projector reconciler sandbox e2e
 SERVICES := producer ledger-writer projector reconciler
 
-.PHONY: help demo test kafka kafka-jars test-kafka sabotage bench bench-quick postgres lint generate breaking build engines clean
+.PHONY: help demo test model chaos kafka kafka-jars test-kafka sabotage bench bench-quick postgres lint generate breaking build engines clean
 
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
