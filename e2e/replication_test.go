@@ -56,9 +56,9 @@ func (w *whole) under(t *testing.T, l load, disturb func()) {
 	w.audit(t)
 }
 
-// pour sends a thousand commands a second until ctx ends.
+// pour sends five hundred commands a second until ctx ends.
 func (w *whole) pour(ctx context.Context, l load) error {
-	const each, piece = 50 * time.Millisecond, 50
+	const each, piece = 50 * time.Millisecond, 25
 	client, err := kafka.NewClient(w.Writer.Kafka, zap.NewNop(), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		return err
