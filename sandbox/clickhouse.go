@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"fmt"
-	"sync"
 )
 
 // ClickHouseOptions of a ClickHouse in a process of its own.
@@ -14,15 +13,14 @@ type ClickHouseOptions struct {
 	Port int
 }
 
-// ClickHouse is a child process that serves ClickHouse's HTTP interface. Safe for concurrent use.
+// ClickHouse is a child process that serves ClickHouse's HTTP interface. After Kill, what an insert has acknowledged is on disk or in the page cache. Safe
+// for concurrent use.
 type ClickHouse struct {
-	dir       string
-	removeDir func()
-	binary    string
-	addr      string // host:port; the port is 0 before the first start
+	dir    string
+	binary string
+	addr   string // host:port; the port is 0 before the first start
 
-	mu      sync.Mutex
-	process *child // nil while stopped
+	engine
 }
 
 // StartClickHouse starts sandbox-clickhouse and returns when it answers, usually within half a second; the first start on a machine
@@ -36,15 +34,16 @@ func StartClickHouse(ctx context.Context, options ClickHouseOptions) (*ClickHous
 	if err != nil {
 		return nil, err
 	}
-	c := &ClickHouse{dir: dir, removeDir: remove, binary: binary, addr: fmt.Sprintf("127.0.0.1:%d", options.Port)}
-	if err := c.start(ctx); err != nil {
+	c := &ClickHouse{dir: dir, binary: binary, addr: fmt.Sprintf("127.0.0.1:%d", options.Port)}
+	c.engine = engine{name: "clickhouse", start: c.launch, removeDir: remove}
+	if err := c.launch(ctx); err != nil {
 		remove()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *ClickHouse) start(ctx context.Context) error {
+func (c *ClickHouse) launch(ctx context.Context) error {
 	process, addrs, err := startListening(ctx, c.binary, []string{"-dir", c.dir, "-addr", c.addr})
 	if err != nil {
 		return err
@@ -62,50 +61,3 @@ func (c *ClickHouse) Addr() string {
 
 // Dir holds the data.
 func (c *ClickHouse) Dir() string { return c.dir }
-
-// PID of the running process, or 0.
-func (c *ClickHouse) PID() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.process == nil {
-		return 0
-	}
-	return c.process.pid()
-}
-
-// Stop ends the process in good order and removes a temporary directory.
-func (c *ClickHouse) Stop() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	defer c.removeDir()
-	return c.halt()
-}
-
-func (c *ClickHouse) halt() error {
-	if c.process == nil {
-		return nil
-	}
-	err := c.process.stop()
-	c.process = nil
-	return err
-}
-
-// Kill ends the process with SIGKILL and returns when it is gone. What an insert has acknowledged is on disk or in the page cache.
-func (c *ClickHouse) Kill() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.process != nil {
-		c.process.kill()
-		c.process = nil
-	}
-}
-
-// Restart starts the process again on the same port and directory, after stopping it if it runs.
-func (c *ClickHouse) Restart(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.halt(); err != nil {
-		return err
-	}
-	return c.start(ctx)
-}

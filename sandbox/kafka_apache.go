@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -32,10 +31,8 @@ type ApacheKafkaOptions struct {
 type ApacheKafka struct {
 	options    ApacheKafkaOptions
 	controller int // port
-	removeDir  func()
 
-	mu      sync.Mutex
-	process *child // nil while stopped
+	engine
 }
 
 // ErrApacheKafkaMissing means that the jars are not in the cache, or that there is no java in PATH.
@@ -86,7 +83,8 @@ func StartApacheKafka(ctx context.Context, options ApacheKafkaOptions) (*ApacheK
 		return nil, err
 	}
 	options.Dir = dir
-	k := &ApacheKafka{options: options, removeDir: remove}
+	k := &ApacheKafka{options: options}
+	k.engine = engine{name: "apache kafka", start: k.launch, removeDir: remove}
 	for attempt := 1; ; attempt++ {
 		if k.controller, err = freePort(); err != nil {
 			break
@@ -96,7 +94,7 @@ func StartApacheKafka(ctx context.Context, options ApacheKafkaOptions) (*ApacheK
 				break
 			}
 		}
-		if err = k.start(ctx); err == nil {
+		if err = k.launch(ctx); err == nil {
 			return k, nil
 		}
 		if attempt == startAttemptsMax || ctx.Err() != nil || errors.Is(err, ErrApacheKafkaMissing) {
@@ -108,7 +106,7 @@ func StartApacheKafka(ctx context.Context, options ApacheKafkaOptions) (*ApacheK
 }
 
 // start needs k.mu or sole ownership.
-func (k *ApacheKafka) start(ctx context.Context) error {
+func (k *ApacheKafka) launch(ctx context.Context) error {
 	java, err := exec.LookPath("java")
 	if err != nil {
 		return ErrApacheKafkaMissing
@@ -186,55 +184,3 @@ func (k *ApacheKafka) awaitAnswer(ctx context.Context, process *child) error {
 
 // Addr is host:port of the broker, the same over every Restart.
 func (k *ApacheKafka) Addr() string { return "127.0.0.1:" + strconv.Itoa(k.options.Port) }
-
-// Stop ends the broker in good order and removes a temporary directory. A stopped one stays stopped: no error.
-func (k *ApacheKafka) Stop() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	defer k.removeDir()
-	return k.halt()
-}
-
-func (k *ApacheKafka) halt() error {
-	if k.process == nil {
-		return nil
-	}
-	err := k.process.stop()
-	k.process = nil
-	return err
-}
-
-// Kill ends the broker with SIGKILL and returns when it is gone.
-func (k *ApacheKafka) Kill() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.process != nil {
-		k.process.kill()
-		k.process = nil
-	}
-}
-
-// Restart starts the broker again on the same port and directory, after stopping it if it runs.
-func (k *ApacheKafka) Restart(ctx context.Context) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err := k.halt(); err != nil {
-		return err
-	}
-	return k.start(ctx)
-}
-
-// Pause stops the broker with SIGSTOP: connections stay open and nobody is answered, until Resume.
-func (k *ApacheKafka) Pause() error { return k.signal((*child).pause) }
-
-// Resume lets a paused broker go on.
-func (k *ApacheKafka) Resume() error { return k.signal((*child).resume) }
-
-func (k *ApacheKafka) signal(send func(*child) error) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.process == nil {
-		return errors.New("apache kafka is not running")
-	}
-	return send(k.process)
-}

@@ -8,18 +8,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 )
 
-// KafkaProcess is a Kafka cluster in a process of its own, for tests that kill it. Safe for concurrent use.
+// KafkaProcess is a Kafka cluster in a process of its own, for tests that kill it: with SyncWrites nothing acknowledged is lost. Safe for concurrent use.
 type KafkaProcess struct {
-	options   KafkaOptions
-	removeDir func()
-	binary    string
-	addrs     []string
+	options KafkaOptions
+	binary  string
+	addrs   []string
 
-	mu      sync.Mutex
-	process *child // nil while stopped
+	engine
 }
 
 // StartKafkaProcess starts sandbox-kafka and returns when it listens. An empty DataDir is a temporary one that Stop removes.
@@ -37,15 +34,16 @@ func StartKafkaProcess(ctx context.Context, options KafkaOptions) (*KafkaProcess
 		return nil, err
 	}
 	options.DataDir = dir
-	k := &KafkaProcess{options: options, removeDir: remove, binary: binary}
-	if err := k.start(ctx); err != nil {
+	k := &KafkaProcess{options: options, binary: binary}
+	k.engine = engine{name: "kafka", start: k.launch, removeDir: remove}
+	if err := k.launch(ctx); err != nil {
 		remove()
 		return nil, err
 	}
 	return k, nil
 }
 
-func (k *KafkaProcess) start(ctx context.Context) error {
+func (k *KafkaProcess) launch(ctx context.Context) error {
 	ports := make([]string, len(k.options.Ports))
 	for i, port := range k.options.Ports {
 		ports[i] = strconv.Itoa(port)
@@ -83,51 +81,4 @@ func (k *KafkaProcess) Addrs() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.addrs)
-}
-
-// PID of the running process, or 0.
-func (k *KafkaProcess) PID() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.process == nil {
-		return 0
-	}
-	return k.process.pid()
-}
-
-// Stop ends the process in good order and removes a temporary directory.
-func (k *KafkaProcess) Stop() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	defer k.removeDir()
-	return k.halt()
-}
-
-func (k *KafkaProcess) halt() error {
-	if k.process == nil {
-		return nil
-	}
-	err := k.process.stop()
-	k.process = nil
-	return err
-}
-
-// Kill ends the process with SIGKILL and returns when it is gone. With SyncWrites nothing acknowledged is lost.
-func (k *KafkaProcess) Kill() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.process != nil {
-		k.process.kill()
-		k.process = nil
-	}
-}
-
-// Restart starts the process again on the same ports and directory, after stopping it if it runs.
-func (k *KafkaProcess) Restart(ctx context.Context) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err := k.halt(); err != nil {
-		return err
-	}
-	return k.start(ctx)
 }

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -27,13 +26,11 @@ type RedisOptions struct {
 	configFile string // goes before all arguments; Sentinel keeps its state there
 }
 
-// Redis is a private redis-server with maxmemory-policy noeviction. Safe for concurrent use.
+// Redis is a private redis-server with maxmemory-policy noeviction. Without AppendOnly it comes back empty from Restart. Safe for concurrent use.
 type Redis struct {
-	options   RedisOptions
-	removeDir func()
+	options RedisOptions
 
-	mu      sync.Mutex
-	process *child // nil while stopped
+	engine
 }
 
 // ErrRedisMissing means that there is no redis-server in PATH.
@@ -51,14 +48,15 @@ func StartRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
 		return nil, err
 	}
 	options.Dir = dir
-	r := &Redis{options: options, removeDir: remove}
+	r := &Redis{options: options}
+	r.engine = engine{name: "redis-server", start: r.launch, removeDir: remove}
 	for attempt := 1; ; attempt++ {
 		if options.Port == 0 {
 			if r.options.Port, err = freePort(); err != nil {
 				break
 			}
 		}
-		if err = r.start(ctx); err == nil {
+		if err = r.launch(ctx); err == nil {
 			return r, nil
 		}
 		if options.Port != 0 || attempt == startAttemptsMax || ctx.Err() != nil || errors.Is(err, ErrRedisMissing) {
@@ -70,7 +68,7 @@ func StartRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
 }
 
 // start needs r.mu or sole ownership.
-func (r *Redis) start(ctx context.Context) error {
+func (r *Redis) launch(ctx context.Context) error {
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
 		return ErrRedisMissing
@@ -142,65 +140,3 @@ func (r *Redis) Addr() string { return fmt.Sprintf("127.0.0.1:%d", r.options.Por
 
 // Dir holds the server's files.
 func (r *Redis) Dir() string { return r.options.Dir }
-
-// PID of the running server, or 0.
-func (r *Redis) PID() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.process == nil {
-		return 0
-	}
-	return r.process.pid()
-}
-
-// Stop ends the server in good order and removes a temporary directory. A stopped one stays stopped: no error.
-func (r *Redis) Stop() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	defer r.removeDir()
-	return r.halt()
-}
-
-func (r *Redis) halt() error {
-	if r.process == nil {
-		return nil
-	}
-	err := r.process.stop()
-	r.process = nil
-	return err
-}
-
-// Kill ends the server with SIGKILL, as a crash would, and returns when it is gone.
-func (r *Redis) Kill() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.process != nil {
-		r.process.kill()
-		r.process = nil
-	}
-}
-
-// Restart starts the server again on the same port and directory, after stopping it if it runs. Without AppendOnly it comes back empty.
-func (r *Redis) Restart(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.halt(); err != nil {
-		return err
-	}
-	return r.start(ctx)
-}
-
-// Pause stops the server with SIGSTOP: connections stay open and nobody is answered, until Resume.
-func (r *Redis) Pause() error { return r.signal((*child).pause) }
-
-// Resume lets a paused server go on. What clients sent meanwhile it executes now.
-func (r *Redis) Resume() error { return r.signal((*child).resume) }
-
-func (r *Redis) signal(send func(*child) error) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.process == nil {
-		return errors.New("redis-server is not running")
-	}
-	return send(r.process)
-}
