@@ -21,7 +21,7 @@ import (
 // publish writes what the batch decided into one open transaction: events, replies, dead letters, commands sent on. It returns when
 // the broker has acknowledged all of it; nobody sees any of it before the commit.
 func (w *Writer) publish(ctx context.Context, b *batch) error {
-	p, err := w.open(ctx)
+	p, err := w.open()
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ type publisher struct {
 }
 
 // open begins the transaction of a batch.
-func (w *Writer) open(_ context.Context) (*publisher, error) {
+func (w *Writer) open() (*publisher, error) {
 	if err := w.session.Begin(); err != nil {
 		return nil, fmt.Errorf("%w: begin transaction: %w", errTenureOver, err)
 	}

@@ -208,7 +208,7 @@ func split(state lua.State, last lua.Head) (committed []string, unpublished []lu
 // publishOutbox finishes what a dead writer had applied: events and replies from the outbox, in a transaction that also commits the
 // unchanged command offset, so that a stale owner is fenced (rule 13).
 func (w *Writer) publishOutbox(ctx context.Context, s *shard, found finding, offset kgo.EpochOffset) error {
-	p, err := w.open(ctx)
+	p, err := w.open()
 	if err != nil {
 		return err
 	}
