@@ -35,16 +35,48 @@ const (
 	Operation_OPERATION_CREDIT Operation = 3
 	// Rewrites Redis to match the log. From the reconciler alone; no accounting effect.
 	Operation_OPERATION_REPAIR Operation = 4
+	// Sets `amount` aside: it stays on the account and is not available any more, until it is captured or released.
+	Operation_OPERATION_HOLD Operation = 5
+	// Debits `amount` of what a hold has set aside; an empty amount means all that is left of it.
+	Operation_OPERATION_CAPTURE Operation = 6
+	// Gives back `amount` of what a hold has set aside; an empty amount means all that is left of it.
+	Operation_OPERATION_RELEASE Operation = 7
+	// Moves `amount` to `counter_account`, which is another controlled account of this ledger; on the way it stands on "@transit".
+	Operation_OPERATION_TRANSFER Operation = 8
+	// Undoes what an applied command changed on this account, wholly (empty amount) or in part.
+	Operation_OPERATION_REVERSE Operation = 9
+	// Changes floor and ceiling.
+	Operation_OPERATION_SET_LIMITS Operation = 10
+	// Refuses debits, credits or both from now on.
+	Operation_OPERATION_FREEZE   Operation = 11
+	Operation_OPERATION_UNFREEZE Operation = 12
+	// Ends an account that is empty and has no holds.
+	Operation_OPERATION_CLOSE Operation = 13
+	// Books a signed `amount` whatever the account's limits and status: what people decided to correct. From the reconciler alone.
+	Operation_OPERATION_ADJUST Operation = 14
+	// Puts the amount of a transfer that was refused at its far end, or reversed, back onto the account it came from. From the ledger-writer alone.
+	Operation_OPERATION_RETURN Operation = 15
 )
 
 // Enum value maps for Operation.
 var (
 	Operation_name = map[int32]string{
-		0: "OPERATION_UNSPECIFIED",
-		1: "OPERATION_OPEN",
-		2: "OPERATION_DEBIT",
-		3: "OPERATION_CREDIT",
-		4: "OPERATION_REPAIR",
+		0:  "OPERATION_UNSPECIFIED",
+		1:  "OPERATION_OPEN",
+		2:  "OPERATION_DEBIT",
+		3:  "OPERATION_CREDIT",
+		4:  "OPERATION_REPAIR",
+		5:  "OPERATION_HOLD",
+		6:  "OPERATION_CAPTURE",
+		7:  "OPERATION_RELEASE",
+		8:  "OPERATION_TRANSFER",
+		9:  "OPERATION_REVERSE",
+		10: "OPERATION_SET_LIMITS",
+		11: "OPERATION_FREEZE",
+		12: "OPERATION_UNFREEZE",
+		13: "OPERATION_CLOSE",
+		14: "OPERATION_ADJUST",
+		15: "OPERATION_RETURN",
 	}
 	Operation_value = map[string]int32{
 		"OPERATION_UNSPECIFIED": 0,
@@ -52,6 +84,17 @@ var (
 		"OPERATION_DEBIT":       2,
 		"OPERATION_CREDIT":      3,
 		"OPERATION_REPAIR":      4,
+		"OPERATION_HOLD":        5,
+		"OPERATION_CAPTURE":     6,
+		"OPERATION_RELEASE":     7,
+		"OPERATION_TRANSFER":    8,
+		"OPERATION_REVERSE":     9,
+		"OPERATION_SET_LIMITS":  10,
+		"OPERATION_FREEZE":      11,
+		"OPERATION_UNFREEZE":    12,
+		"OPERATION_CLOSE":       13,
+		"OPERATION_ADJUST":      14,
+		"OPERATION_RETURN":      15,
 	}
 )
 
@@ -82,19 +125,74 @@ func (Operation) EnumDescriptor() ([]byte, []int) {
 	return file_ledger_v1_command_proto_rawDescGZIP(), []int{0}
 }
 
+// Direction says which way money may not go.
+type Direction int32
+
+const (
+	Direction_DIRECTION_UNSPECIFIED Direction = 0
+	Direction_DIRECTION_DEBIT       Direction = 1
+	Direction_DIRECTION_CREDIT      Direction = 2
+	Direction_DIRECTION_BOTH        Direction = 3
+)
+
+// Enum value maps for Direction.
+var (
+	Direction_name = map[int32]string{
+		0: "DIRECTION_UNSPECIFIED",
+		1: "DIRECTION_DEBIT",
+		2: "DIRECTION_CREDIT",
+		3: "DIRECTION_BOTH",
+	}
+	Direction_value = map[string]int32{
+		"DIRECTION_UNSPECIFIED": 0,
+		"DIRECTION_DEBIT":       1,
+		"DIRECTION_CREDIT":      2,
+		"DIRECTION_BOTH":        3,
+	}
+)
+
+func (x Direction) Enum() *Direction {
+	p := new(Direction)
+	*p = x
+	return p
+}
+
+func (x Direction) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Direction) Descriptor() protoreflect.EnumDescriptor {
+	return file_ledger_v1_command_proto_enumTypes[1].Descriptor()
+}
+
+func (Direction) Type() protoreflect.EnumType {
+	return &file_ledger_v1_command_proto_enumTypes[1]
+}
+
+func (x Direction) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Direction.Descriptor instead.
+func (Direction) EnumDescriptor() ([]byte, []int) {
+	return file_ledger_v1_command_proto_rawDescGZIP(), []int{1}
+}
+
 // Command is a request, imperative, named by the caller. Kafka key: the account.
 type Command struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Chosen by the caller, 1 to 128 bytes of UTF-8 without control characters. One id has one outcome, for ever.
+	// Chosen by the caller, 1 to 128 bytes of UTF-8 without control characters, not starting with "@" (what the ledger itself asks for does).
+	// One id has one outcome, for ever.
 	CommandId string    `protobuf:"bytes,1,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
 	Operation Operation `protobuf:"varint,2,opt,name=operation,proto3,enum=ledger.v1.Operation" json:"operation,omitempty"`
 	// The controlled account that changes, 1 to 128 bytes of UTF-8 without control characters, not starting with "@".
 	Account string `protobuf:"bytes,3,opt,name=account,proto3" json:"account,omitempty"`
-	// Minor units, digits alone: "1250" is 12.50 USD. 1 to 18 digits, no sign, no leading zero.
+	// Minor units, digits alone: "1250" is 12.50 USD. 1 to 18 digits, no leading zero, and no sign but that of an adjustment.
 	Amount string `protobuf:"bytes,4,opt,name=amount,proto3" json:"amount,omitempty"`
 	// ISO 4217 code ("USD") or custom unit with its exponent ("POINTS/0").
 	Currency string `protobuf:"bytes,5,opt,name=currency,proto3" json:"currency,omitempty"`
-	// The other side of the posting, an external account. Empty means "@world".
+	// The other side of the posting, an external account (of a transfer: the controlled account that gets the amount). Empty means "@world",
+	// and in a capture the one that its hold names.
 	CounterAccount string `protobuf:"bytes,6,opt,name=counter_account,json=counterAccount,proto3" json:"counter_account,omitempty"`
 	// The caller's own reference, at most 256 bytes; kept, never interpreted.
 	Reference string `protobuf:"bytes,7,opt,name=reference,proto3" json:"reference,omitempty"`
@@ -109,14 +207,27 @@ type Command struct {
 	// Applied only if the account stands at this sequence.
 	ExpectedSequence *uint64 `protobuf:"varint,12,opt,name=expected_sequence,json=expectedSequence,proto3,oneof" json:"expected_sequence,omitempty"`
 	// The fields below describe the request, not its effect: they are not part of the payload that a repeated id is compared with.
+	// When the caller first asked; a retry keeps it. By it the ledger knows a command that may be older than what Redis remembers.
 	RequestedAt *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=requested_at,json=requestedAt,proto3" json:"requested_at,omitempty"`
 	Source      string                 `protobuf:"bytes,14,opt,name=source,proto3" json:"source,omitempty"`
 	// Where the outcome is sent in ledger.replies; empty means that nobody waits.
 	ReplyTo string `protobuf:"bytes,15,opt,name=reply_to,json=replyTo,proto3" json:"reply_to,omitempty"`
 	// W3C trace context.
-	Traceparent   string       `protobuf:"bytes,16,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
-	Open          *OpenTerms   `protobuf:"bytes,17,opt,name=open,proto3" json:"open,omitempty"`
-	Repair        *RepairTerms `protobuf:"bytes,18,opt,name=repair,proto3" json:"repair,omitempty"`
+	Traceparent string       `protobuf:"bytes,16,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	Open        *OpenTerms   `protobuf:"bytes,17,opt,name=open,proto3" json:"open,omitempty"`
+	Repair      *RepairTerms `protobuf:"bytes,18,opt,name=repair,proto3" json:"repair,omitempty"`
+	Hold        *HoldTerms   `protobuf:"bytes,19,opt,name=hold,proto3" json:"hold,omitempty"`
+	// The command id of the hold that is captured or released.
+	HoldId  string        `protobuf:"bytes,20,opt,name=hold_id,json=holdId,proto3" json:"hold_id,omitempty"`
+	Reverse *ReverseTerms `protobuf:"bytes,21,opt,name=reverse,proto3" json:"reverse,omitempty"`
+	Limits  *LimitTerms   `protobuf:"bytes,22,opt,name=limits,proto3" json:"limits,omitempty"`
+	// What is frozen or unfrozen.
+	Direction Direction `protobuf:"varint,23,opt,name=direction,proto3,enum=ledger.v1.Direction" json:"direction,omitempty"`
+	// Splits the amount of a debit, credit or capture over several counter accounts; applied wholly or not at all. At most 100, all external,
+	// instead of counter_account. They add up to the amount.
+	Legs []*Leg `protobuf:"bytes,24,rep,name=legs,proto3" json:"legs,omitempty"`
+	// Of a command that the ledger-writer derived from another one.
+	Origin        *Origin `protobuf:"bytes,25,opt,name=origin,proto3" json:"origin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -277,18 +388,341 @@ func (x *Command) GetRepair() *RepairTerms {
 	return nil
 }
 
+func (x *Command) GetHold() *HoldTerms {
+	if x != nil {
+		return x.Hold
+	}
+	return nil
+}
+
+func (x *Command) GetHoldId() string {
+	if x != nil {
+		return x.HoldId
+	}
+	return ""
+}
+
+func (x *Command) GetReverse() *ReverseTerms {
+	if x != nil {
+		return x.Reverse
+	}
+	return nil
+}
+
+func (x *Command) GetLimits() *LimitTerms {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+func (x *Command) GetDirection() Direction {
+	if x != nil {
+		return x.Direction
+	}
+	return Direction_DIRECTION_UNSPECIFIED
+}
+
+func (x *Command) GetLegs() []*Leg {
+	if x != nil {
+		return x.Legs
+	}
+	return nil
+}
+
+func (x *Command) GetOrigin() *Origin {
+	if x != nil {
+		return x.Origin
+	}
+	return nil
+}
+
+// Leg is one counter account's part of an amount.
+type Leg struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	CounterAccount string                 `protobuf:"bytes,1,opt,name=counter_account,json=counterAccount,proto3" json:"counter_account,omitempty"`
+	// Minor units, digits alone.
+	Amount        string `protobuf:"bytes,2,opt,name=amount,proto3" json:"amount,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Leg) Reset() {
+	*x = Leg{}
+	mi := &file_ledger_v1_command_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Leg) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Leg) ProtoMessage() {}
+
+func (x *Leg) ProtoReflect() protoreflect.Message {
+	mi := &file_ledger_v1_command_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Leg.ProtoReflect.Descriptor instead.
+func (*Leg) Descriptor() ([]byte, []int) {
+	return file_ledger_v1_command_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Leg) GetCounterAccount() string {
+	if x != nil {
+		return x.CounterAccount
+	}
+	return ""
+}
+
+func (x *Leg) GetAmount() string {
+	if x != nil {
+		return x.Amount
+	}
+	return ""
+}
+
+// HoldTerms say how long an amount is set aside.
+type HoldTerms struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// After it nothing can be captured, and the ledger releases what is left. Unset: until it is captured or released.
+	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldTerms) Reset() {
+	*x = HoldTerms{}
+	mi := &file_ledger_v1_command_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldTerms) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldTerms) ProtoMessage() {}
+
+func (x *HoldTerms) ProtoReflect() protoreflect.Message {
+	mi := &file_ledger_v1_command_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldTerms.ProtoReflect.Descriptor instead.
+func (*HoldTerms) Descriptor() ([]byte, []int) {
+	return file_ledger_v1_command_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *HoldTerms) GetExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return nil
+}
+
+// ReverseTerms name what is undone.
+type ReverseTerms struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the command as its caller sent it. To undo a transfer, the reversal's account is the one that received it.
+	CommandId string `protobuf:"bytes,1,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
+	// Take the money back even where the account does not have it any more: the balance may fall below the floor.
+	AllowOverdraft bool `protobuf:"varint,2,opt,name=allow_overdraft,json=allowOverdraft,proto3" json:"allow_overdraft,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ReverseTerms) Reset() {
+	*x = ReverseTerms{}
+	mi := &file_ledger_v1_command_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReverseTerms) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReverseTerms) ProtoMessage() {}
+
+func (x *ReverseTerms) ProtoReflect() protoreflect.Message {
+	mi := &file_ledger_v1_command_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReverseTerms.ProtoReflect.Descriptor instead.
+func (*ReverseTerms) Descriptor() ([]byte, []int) {
+	return file_ledger_v1_command_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ReverseTerms) GetCommandId() string {
+	if x != nil {
+		return x.CommandId
+	}
+	return ""
+}
+
+func (x *ReverseTerms) GetAllowOverdraft() bool {
+	if x != nil {
+		return x.AllowOverdraft
+	}
+	return false
+}
+
+// LimitTerms change what is set and leave the rest as it is.
+type LimitTerms struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Lowest balance allowed, "0" or negative. Refused as long as the account stands lower.
+	Floor *string `protobuf:"bytes,1,opt,name=floor,proto3,oneof" json:"floor,omitempty"`
+	// Highest balance that a credit may lead to, "0" or more; "none" takes the limit away. Refused as long as the account stands higher.
+	Ceiling       *string `protobuf:"bytes,2,opt,name=ceiling,proto3,oneof" json:"ceiling,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitTerms) Reset() {
+	*x = LimitTerms{}
+	mi := &file_ledger_v1_command_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitTerms) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitTerms) ProtoMessage() {}
+
+func (x *LimitTerms) ProtoReflect() protoreflect.Message {
+	mi := &file_ledger_v1_command_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitTerms.ProtoReflect.Descriptor instead.
+func (*LimitTerms) Descriptor() ([]byte, []int) {
+	return file_ledger_v1_command_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *LimitTerms) GetFloor() string {
+	if x != nil && x.Floor != nil {
+		return *x.Floor
+	}
+	return ""
+}
+
+func (x *LimitTerms) GetCeiling() string {
+	if x != nil && x.Ceiling != nil {
+		return *x.Ceiling
+	}
+	return ""
+}
+
+// Origin is the command that a derived one comes from.
+type Origin struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	CommandId string                 `protobuf:"bytes,1,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
+	Account   string                 `protobuf:"bytes,2,opt,name=account,proto3" json:"account,omitempty"`
+	// Of a return: why the far end refused the transfer. Unspecified: it was reversed.
+	Reason        Reason `protobuf:"varint,3,opt,name=reason,proto3,enum=ledger.v1.Reason" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Origin) Reset() {
+	*x = Origin{}
+	mi := &file_ledger_v1_command_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Origin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Origin) ProtoMessage() {}
+
+func (x *Origin) ProtoReflect() protoreflect.Message {
+	mi := &file_ledger_v1_command_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Origin.ProtoReflect.Descriptor instead.
+func (*Origin) Descriptor() ([]byte, []int) {
+	return file_ledger_v1_command_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Origin) GetCommandId() string {
+	if x != nil {
+		return x.CommandId
+	}
+	return ""
+}
+
+func (x *Origin) GetAccount() string {
+	if x != nil {
+		return x.Account
+	}
+	return ""
+}
+
+func (x *Origin) GetReason() Reason {
+	if x != nil {
+		return x.Reason
+	}
+	return Reason_REASON_UNSPECIFIED
+}
+
 // OpenTerms are the terms on which an account is opened.
 type OpenTerms struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Lowest balance allowed, minor units, "0" or negative ("-500000"). Empty means "0".
-	Floor         string `protobuf:"bytes,1,opt,name=floor,proto3" json:"floor,omitempty"`
+	Floor string `protobuf:"bytes,1,opt,name=floor,proto3" json:"floor,omitempty"`
+	// Highest balance that a credit may lead to, minor units, "0" or more. Empty means no limit but that of 18 digits.
+	Ceiling       string `protobuf:"bytes,2,opt,name=ceiling,proto3" json:"ceiling,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *OpenTerms) Reset() {
 	*x = OpenTerms{}
-	mi := &file_ledger_v1_command_proto_msgTypes[1]
+	mi := &file_ledger_v1_command_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -300,7 +734,7 @@ func (x *OpenTerms) String() string {
 func (*OpenTerms) ProtoMessage() {}
 
 func (x *OpenTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_ledger_v1_command_proto_msgTypes[1]
+	mi := &file_ledger_v1_command_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -313,12 +747,19 @@ func (x *OpenTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTerms.ProtoReflect.Descriptor instead.
 func (*OpenTerms) Descriptor() ([]byte, []int) {
-	return file_ledger_v1_command_proto_rawDescGZIP(), []int{1}
+	return file_ledger_v1_command_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *OpenTerms) GetFloor() string {
 	if x != nil {
 		return x.Floor
+	}
+	return ""
+}
+
+func (x *OpenTerms) GetCeiling() string {
+	if x != nil {
+		return x.Ceiling
 	}
 	return ""
 }
@@ -342,7 +783,7 @@ type RepairTerms struct {
 
 func (x *RepairTerms) Reset() {
 	*x = RepairTerms{}
-	mi := &file_ledger_v1_command_proto_msgTypes[2]
+	mi := &file_ledger_v1_command_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -354,7 +795,7 @@ func (x *RepairTerms) String() string {
 func (*RepairTerms) ProtoMessage() {}
 
 func (x *RepairTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_ledger_v1_command_proto_msgTypes[2]
+	mi := &file_ledger_v1_command_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -367,7 +808,7 @@ func (x *RepairTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairTerms.ProtoReflect.Descriptor instead.
 func (*RepairTerms) Descriptor() ([]byte, []int) {
-	return file_ledger_v1_command_proto_rawDescGZIP(), []int{2}
+	return file_ledger_v1_command_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RepairTerms) GetSeen() *AccountSnapshot {
@@ -413,14 +854,18 @@ type AccountSnapshot struct {
 	Held     string                 `protobuf:"bytes,3,opt,name=held,proto3" json:"held,omitempty"`
 	Floor    string                 `protobuf:"bytes,4,opt,name=floor,proto3" json:"floor,omitempty"`
 	// "USD/2", "POINTS/0".
-	Unit          string `protobuf:"bytes,5,opt,name=unit,proto3" json:"unit,omitempty"`
+	Unit string `protobuf:"bytes,5,opt,name=unit,proto3" json:"unit,omitempty"`
+	// Empty means none.
+	Ceiling string `protobuf:"bytes,6,opt,name=ceiling,proto3" json:"ceiling,omitempty"`
+	// As in AccountState; empty means "active".
+	Status        string `protobuf:"bytes,7,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AccountSnapshot) Reset() {
 	*x = AccountSnapshot{}
-	mi := &file_ledger_v1_command_proto_msgTypes[3]
+	mi := &file_ledger_v1_command_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -432,7 +877,7 @@ func (x *AccountSnapshot) String() string {
 func (*AccountSnapshot) ProtoMessage() {}
 
 func (x *AccountSnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_ledger_v1_command_proto_msgTypes[3]
+	mi := &file_ledger_v1_command_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -445,7 +890,7 @@ func (x *AccountSnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountSnapshot.ProtoReflect.Descriptor instead.
 func (*AccountSnapshot) Descriptor() ([]byte, []int) {
-	return file_ledger_v1_command_proto_rawDescGZIP(), []int{3}
+	return file_ledger_v1_command_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AccountSnapshot) GetSequence() uint64 {
@@ -483,11 +928,25 @@ func (x *AccountSnapshot) GetUnit() string {
 	return ""
 }
 
+func (x *AccountSnapshot) GetCeiling() string {
+	if x != nil {
+		return x.Ceiling
+	}
+	return ""
+}
+
+func (x *AccountSnapshot) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
 var File_ledger_v1_command_proto protoreflect.FileDescriptor
 
 const file_ledger_v1_command_proto_rawDesc = "" +
 	"\n" +
-	"\x17ledger/v1/command.proto\x12\tledger.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\x06\n" +
+	"\x17ledger/v1/command.proto\x12\tledger.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16ledger/v1/reason.proto\"\xe7\b\n" +
 	"\aCommand\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x122\n" +
@@ -508,13 +967,43 @@ const file_ledger_v1_command_proto_rawDesc = "" +
 	"\breply_to\x18\x0f \x01(\tR\areplyTo\x12 \n" +
 	"\vtraceparent\x18\x10 \x01(\tR\vtraceparent\x12(\n" +
 	"\x04open\x18\x11 \x01(\v2\x14.ledger.v1.OpenTermsR\x04open\x12.\n" +
-	"\x06repair\x18\x12 \x01(\v2\x16.ledger.v1.RepairTermsR\x06repair\x1a;\n" +
+	"\x06repair\x18\x12 \x01(\v2\x16.ledger.v1.RepairTermsR\x06repair\x12(\n" +
+	"\x04hold\x18\x13 \x01(\v2\x14.ledger.v1.HoldTermsR\x04hold\x12\x17\n" +
+	"\ahold_id\x18\x14 \x01(\tR\x06holdId\x121\n" +
+	"\areverse\x18\x15 \x01(\v2\x17.ledger.v1.ReverseTermsR\areverse\x12-\n" +
+	"\x06limits\x18\x16 \x01(\v2\x15.ledger.v1.LimitTermsR\x06limits\x122\n" +
+	"\tdirection\x18\x17 \x01(\x0e2\x14.ledger.v1.DirectionR\tdirection\x12\"\n" +
+	"\x04legs\x18\x18 \x03(\v2\x0e.ledger.v1.LegR\x04legs\x12)\n" +
+	"\x06origin\x18\x19 \x01(\v2\x11.ledger.v1.OriginR\x06origin\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x14\n" +
-	"\x12_expected_sequence\"!\n" +
+	"\x12_expected_sequence\"F\n" +
+	"\x03Leg\x12'\n" +
+	"\x0fcounter_account\x18\x01 \x01(\tR\x0ecounterAccount\x12\x16\n" +
+	"\x06amount\x18\x02 \x01(\tR\x06amount\"F\n" +
+	"\tHoldTerms\x129\n" +
+	"\n" +
+	"expires_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"V\n" +
+	"\fReverseTerms\x12\x1d\n" +
+	"\n" +
+	"command_id\x18\x01 \x01(\tR\tcommandId\x12'\n" +
+	"\x0fallow_overdraft\x18\x02 \x01(\bR\x0eallowOverdraft\"\\\n" +
+	"\n" +
+	"LimitTerms\x12\x19\n" +
+	"\x05floor\x18\x01 \x01(\tH\x00R\x05floor\x88\x01\x01\x12\x1d\n" +
+	"\aceiling\x18\x02 \x01(\tH\x01R\aceiling\x88\x01\x01B\b\n" +
+	"\x06_floorB\n" +
+	"\n" +
+	"\b_ceiling\"l\n" +
+	"\x06Origin\x12\x1d\n" +
+	"\n" +
+	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x18\n" +
+	"\aaccount\x18\x02 \x01(\tR\aaccount\x12)\n" +
+	"\x06reason\x18\x03 \x01(\x0e2\x11.ledger.v1.ReasonR\x06reason\";\n" +
 	"\tOpenTerms\x12\x14\n" +
-	"\x05floor\x18\x01 \x01(\tR\x05floor\"\xbd\x01\n" +
+	"\x05floor\x18\x01 \x01(\tR\x05floor\x12\x18\n" +
+	"\aceiling\x18\x02 \x01(\tR\aceiling\"\xbd\x01\n" +
 	"\vRepairTerms\x12.\n" +
 	"\x04seen\x18\x01 \x01(\v2\x1a.ledger.v1.AccountSnapshotR\x04seen\x12,\n" +
 	"\x03log\x18\x02 \x01(\v2\x1a.ledger.v1.AccountSnapshotR\x03log\x12\x1e\n" +
@@ -522,19 +1011,38 @@ const file_ledger_v1_command_proto_rawDesc = "" +
 	"generation\x18\x03 \x01(\tR\n" +
 	"generation\x12\x15\n" +
 	"\x06run_id\x18\x04 \x01(\tR\x05runId\x12\x19\n" +
-	"\bbreak_id\x18\x05 \x01(\tR\abreakId\"\x85\x01\n" +
+	"\bbreak_id\x18\x05 \x01(\tR\abreakId\"\xb7\x01\n" +
 	"\x0fAccountSnapshot\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x18\n" +
 	"\abalance\x18\x02 \x01(\tR\abalance\x12\x12\n" +
 	"\x04held\x18\x03 \x01(\tR\x04held\x12\x14\n" +
 	"\x05floor\x18\x04 \x01(\tR\x05floor\x12\x12\n" +
-	"\x04unit\x18\x05 \x01(\tR\x04unit*{\n" +
+	"\x04unit\x18\x05 \x01(\tR\x04unit\x12\x18\n" +
+	"\aceiling\x18\x06 \x01(\tR\aceiling\x12\x16\n" +
+	"\x06status\x18\a \x01(\tR\x06status*\xf5\x02\n" +
 	"\tOperation\x12\x19\n" +
 	"\x15OPERATION_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eOPERATION_OPEN\x10\x01\x12\x13\n" +
 	"\x0fOPERATION_DEBIT\x10\x02\x12\x14\n" +
 	"\x10OPERATION_CREDIT\x10\x03\x12\x14\n" +
-	"\x10OPERATION_REPAIR\x10\x04B;Z9github.com/hotledger/hotledger/schemas/ledger/v1;ledgerv1b\x06proto3"
+	"\x10OPERATION_REPAIR\x10\x04\x12\x12\n" +
+	"\x0eOPERATION_HOLD\x10\x05\x12\x15\n" +
+	"\x11OPERATION_CAPTURE\x10\x06\x12\x15\n" +
+	"\x11OPERATION_RELEASE\x10\a\x12\x16\n" +
+	"\x12OPERATION_TRANSFER\x10\b\x12\x15\n" +
+	"\x11OPERATION_REVERSE\x10\t\x12\x18\n" +
+	"\x14OPERATION_SET_LIMITS\x10\n" +
+	"\x12\x14\n" +
+	"\x10OPERATION_FREEZE\x10\v\x12\x16\n" +
+	"\x12OPERATION_UNFREEZE\x10\f\x12\x13\n" +
+	"\x0fOPERATION_CLOSE\x10\r\x12\x14\n" +
+	"\x10OPERATION_ADJUST\x10\x0e\x12\x14\n" +
+	"\x10OPERATION_RETURN\x10\x0f*e\n" +
+	"\tDirection\x12\x19\n" +
+	"\x15DIRECTION_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fDIRECTION_DEBIT\x10\x01\x12\x14\n" +
+	"\x10DIRECTION_CREDIT\x10\x02\x12\x12\n" +
+	"\x0eDIRECTION_BOTH\x10\x03B;Z9github.com/hotledger/hotledger/schemas/ledger/v1;ledgerv1b\x06proto3"
 
 var (
 	file_ledger_v1_command_proto_rawDescOnce sync.Once
@@ -548,32 +1056,47 @@ func file_ledger_v1_command_proto_rawDescGZIP() []byte {
 	return file_ledger_v1_command_proto_rawDescData
 }
 
-var file_ledger_v1_command_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_ledger_v1_command_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_ledger_v1_command_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_ledger_v1_command_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_ledger_v1_command_proto_goTypes = []any{
 	(Operation)(0),                // 0: ledger.v1.Operation
-	(*Command)(nil),               // 1: ledger.v1.Command
-	(*OpenTerms)(nil),             // 2: ledger.v1.OpenTerms
-	(*RepairTerms)(nil),           // 3: ledger.v1.RepairTerms
-	(*AccountSnapshot)(nil),       // 4: ledger.v1.AccountSnapshot
-	nil,                           // 5: ledger.v1.Command.MetadataEntry
-	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(Direction)(0),                // 1: ledger.v1.Direction
+	(*Command)(nil),               // 2: ledger.v1.Command
+	(*Leg)(nil),                   // 3: ledger.v1.Leg
+	(*HoldTerms)(nil),             // 4: ledger.v1.HoldTerms
+	(*ReverseTerms)(nil),          // 5: ledger.v1.ReverseTerms
+	(*LimitTerms)(nil),            // 6: ledger.v1.LimitTerms
+	(*Origin)(nil),                // 7: ledger.v1.Origin
+	(*OpenTerms)(nil),             // 8: ledger.v1.OpenTerms
+	(*RepairTerms)(nil),           // 9: ledger.v1.RepairTerms
+	(*AccountSnapshot)(nil),       // 10: ledger.v1.AccountSnapshot
+	nil,                           // 11: ledger.v1.Command.MetadataEntry
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(Reason)(0),                   // 13: ledger.v1.Reason
 }
 var file_ledger_v1_command_proto_depIdxs = []int32{
-	0, // 0: ledger.v1.Command.operation:type_name -> ledger.v1.Operation
-	5, // 1: ledger.v1.Command.metadata:type_name -> ledger.v1.Command.MetadataEntry
-	6, // 2: ledger.v1.Command.effective_time:type_name -> google.protobuf.Timestamp
-	6, // 3: ledger.v1.Command.deadline:type_name -> google.protobuf.Timestamp
-	6, // 4: ledger.v1.Command.requested_at:type_name -> google.protobuf.Timestamp
-	2, // 5: ledger.v1.Command.open:type_name -> ledger.v1.OpenTerms
-	3, // 6: ledger.v1.Command.repair:type_name -> ledger.v1.RepairTerms
-	4, // 7: ledger.v1.RepairTerms.seen:type_name -> ledger.v1.AccountSnapshot
-	4, // 8: ledger.v1.RepairTerms.log:type_name -> ledger.v1.AccountSnapshot
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	0,  // 0: ledger.v1.Command.operation:type_name -> ledger.v1.Operation
+	11, // 1: ledger.v1.Command.metadata:type_name -> ledger.v1.Command.MetadataEntry
+	12, // 2: ledger.v1.Command.effective_time:type_name -> google.protobuf.Timestamp
+	12, // 3: ledger.v1.Command.deadline:type_name -> google.protobuf.Timestamp
+	12, // 4: ledger.v1.Command.requested_at:type_name -> google.protobuf.Timestamp
+	8,  // 5: ledger.v1.Command.open:type_name -> ledger.v1.OpenTerms
+	9,  // 6: ledger.v1.Command.repair:type_name -> ledger.v1.RepairTerms
+	4,  // 7: ledger.v1.Command.hold:type_name -> ledger.v1.HoldTerms
+	5,  // 8: ledger.v1.Command.reverse:type_name -> ledger.v1.ReverseTerms
+	6,  // 9: ledger.v1.Command.limits:type_name -> ledger.v1.LimitTerms
+	1,  // 10: ledger.v1.Command.direction:type_name -> ledger.v1.Direction
+	3,  // 11: ledger.v1.Command.legs:type_name -> ledger.v1.Leg
+	7,  // 12: ledger.v1.Command.origin:type_name -> ledger.v1.Origin
+	12, // 13: ledger.v1.HoldTerms.expires_at:type_name -> google.protobuf.Timestamp
+	13, // 14: ledger.v1.Origin.reason:type_name -> ledger.v1.Reason
+	10, // 15: ledger.v1.RepairTerms.seen:type_name -> ledger.v1.AccountSnapshot
+	10, // 16: ledger.v1.RepairTerms.log:type_name -> ledger.v1.AccountSnapshot
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_ledger_v1_command_proto_init() }
@@ -581,14 +1104,16 @@ func file_ledger_v1_command_proto_init() {
 	if File_ledger_v1_command_proto != nil {
 		return
 	}
+	file_ledger_v1_reason_proto_init()
 	file_ledger_v1_command_proto_msgTypes[0].OneofWrappers = []any{}
+	file_ledger_v1_command_proto_msgTypes[4].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ledger_v1_command_proto_rawDesc), len(file_ledger_v1_command_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   5,
+			NumEnums:      2,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -72,108 +72,6 @@ func (Status) EnumDescriptor() ([]byte, []int) {
 	return file_ledger_v1_outcome_proto_rawDescGZIP(), []int{0}
 }
 
-// Reason says why a command was rejected. Names are part of the contract: only ever added to.
-// The catalogue in schemas/reason says for each what it means and what the caller can do.
-type Reason int32
-
-const (
-	Reason_REASON_UNSPECIFIED        Reason = 0 // applied
-	Reason_REASON_ACCOUNT_UNKNOWN    Reason = 1
-	Reason_REASON_ACCOUNT_EXISTS     Reason = 2
-	Reason_REASON_INSUFFICIENT_FUNDS Reason = 3
-	Reason_REASON_CURRENCY_MISMATCH  Reason = 4
-	Reason_REASON_LIMIT_EXCEEDED     Reason = 5
-	Reason_REASON_SEQUENCE_MISMATCH  Reason = 6
-	Reason_REASON_DEADLINE_PASSED    Reason = 7
-	// The id is known with another payload. Answered, never recorded: the first outcome stands.
-	Reason_REASON_COMMAND_ID_REUSED       Reason = 8
-	Reason_REASON_INVALID_COMMAND_ID      Reason = 9
-	Reason_REASON_INVALID_OPERATION       Reason = 10
-	Reason_REASON_INVALID_ACCOUNT         Reason = 11
-	Reason_REASON_INVALID_COUNTER_ACCOUNT Reason = 12
-	Reason_REASON_INVALID_AMOUNT          Reason = 13
-	Reason_REASON_INVALID_CURRENCY        Reason = 14
-	Reason_REASON_INVALID_FLOOR           Reason = 15
-	Reason_REASON_INVALID_REPAIR          Reason = 16
-	// A text field or the metadata is longer than allowed, or not UTF-8.
-	Reason_REASON_INVALID_TEXT Reason = 17
-	// Not a time, or not a plausible one.
-	Reason_REASON_INVALID_TIME Reason = 18
-)
-
-// Enum value maps for Reason.
-var (
-	Reason_name = map[int32]string{
-		0:  "REASON_UNSPECIFIED",
-		1:  "REASON_ACCOUNT_UNKNOWN",
-		2:  "REASON_ACCOUNT_EXISTS",
-		3:  "REASON_INSUFFICIENT_FUNDS",
-		4:  "REASON_CURRENCY_MISMATCH",
-		5:  "REASON_LIMIT_EXCEEDED",
-		6:  "REASON_SEQUENCE_MISMATCH",
-		7:  "REASON_DEADLINE_PASSED",
-		8:  "REASON_COMMAND_ID_REUSED",
-		9:  "REASON_INVALID_COMMAND_ID",
-		10: "REASON_INVALID_OPERATION",
-		11: "REASON_INVALID_ACCOUNT",
-		12: "REASON_INVALID_COUNTER_ACCOUNT",
-		13: "REASON_INVALID_AMOUNT",
-		14: "REASON_INVALID_CURRENCY",
-		15: "REASON_INVALID_FLOOR",
-		16: "REASON_INVALID_REPAIR",
-		17: "REASON_INVALID_TEXT",
-		18: "REASON_INVALID_TIME",
-	}
-	Reason_value = map[string]int32{
-		"REASON_UNSPECIFIED":             0,
-		"REASON_ACCOUNT_UNKNOWN":         1,
-		"REASON_ACCOUNT_EXISTS":          2,
-		"REASON_INSUFFICIENT_FUNDS":      3,
-		"REASON_CURRENCY_MISMATCH":       4,
-		"REASON_LIMIT_EXCEEDED":          5,
-		"REASON_SEQUENCE_MISMATCH":       6,
-		"REASON_DEADLINE_PASSED":         7,
-		"REASON_COMMAND_ID_REUSED":       8,
-		"REASON_INVALID_COMMAND_ID":      9,
-		"REASON_INVALID_OPERATION":       10,
-		"REASON_INVALID_ACCOUNT":         11,
-		"REASON_INVALID_COUNTER_ACCOUNT": 12,
-		"REASON_INVALID_AMOUNT":          13,
-		"REASON_INVALID_CURRENCY":        14,
-		"REASON_INVALID_FLOOR":           15,
-		"REASON_INVALID_REPAIR":          16,
-		"REASON_INVALID_TEXT":            17,
-		"REASON_INVALID_TIME":            18,
-	}
-)
-
-func (x Reason) Enum() *Reason {
-	p := new(Reason)
-	*p = x
-	return p
-}
-
-func (x Reason) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (Reason) Descriptor() protoreflect.EnumDescriptor {
-	return file_ledger_v1_outcome_proto_enumTypes[1].Descriptor()
-}
-
-func (Reason) Type() protoreflect.EnumType {
-	return &file_ledger_v1_outcome_proto_enumTypes[1]
-}
-
-func (x Reason) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use Reason.Descriptor instead.
-func (Reason) EnumDescriptor() ([]byte, []int) {
-	return file_ledger_v1_outcome_proto_rawDescGZIP(), []int{1}
-}
-
 // AccountState is an account as it stands after an event.
 type AccountState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -185,8 +83,12 @@ type AccountState struct {
 	Sequence uint64 `protobuf:"varint,4,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// "USD/2", "POINTS/0": currency or custom unit, and its exponent.
 	Unit string `protobuf:"bytes,5,opt,name=unit,proto3" json:"unit,omitempty"`
-	// "active".
-	Status        string `protobuf:"bytes,6,opt,name=status,proto3" json:"status,omitempty"`
+	// "active", "frozen_debit", "frozen_credit", "frozen", "closed".
+	Status string `protobuf:"bytes,6,opt,name=status,proto3" json:"status,omitempty"`
+	// Highest balance that a credit may lead to; empty means none.
+	Ceiling string `protobuf:"bytes,7,opt,name=ceiling,proto3" json:"ceiling,omitempty"`
+	// balance - held - floor: what can be debited, where it is above zero.
+	Available     string `protobuf:"bytes,8,opt,name=available,proto3" json:"available,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -263,6 +165,20 @@ func (x *AccountState) GetStatus() string {
 	return ""
 }
 
+func (x *AccountState) GetCeiling() string {
+	if x != nil {
+		return x.Ceiling
+	}
+	return ""
+}
+
+func (x *AccountState) GetAvailable() string {
+	if x != nil {
+		return x.Available
+	}
+	return ""
+}
+
 // Outcome is what became of one command.
 type Outcome struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -273,12 +189,22 @@ type Outcome struct {
 	Shard     uint32                 `protobuf:"varint,5,opt,name=shard,proto3" json:"shard,omitempty"`
 	// Gap-free per shard, from 1.
 	Position uint64 `protobuf:"varint,6,opt,name=position,proto3" json:"position,omitempty"`
-	// Signed change of the balance in minor units; "0" where nothing moved (open, repair, rejected).
+	// Signed change of the balance in minor units; "0" where nothing moved (open, hold, release, repair, rejected and others).
 	Delta string `protobuf:"bytes,7,opt,name=delta,proto3" json:"delta,omitempty"`
 	// Unset where the account does not exist.
 	After *AccountState `protobuf:"bytes,8,opt,name=after,proto3" json:"after,omitempty"`
 	// The writer's clock when it decided, milliseconds precise.
-	DecidedAt     *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=decided_at,json=decidedAt,proto3" json:"decided_at,omitempty"`
+	DecidedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=decided_at,json=decidedAt,proto3" json:"decided_at,omitempty"`
+	// The other side of what was booked; empty where nothing was, or all of it with "@world".
+	Legs []*Leg `protobuf:"bytes,10,rep,name=legs,proto3" json:"legs,omitempty"`
+	// The hold that the command opened, captured or released, as it stands now.
+	Hold *HoldState `protobuf:"bytes,11,opt,name=hold,proto3" json:"hold,omitempty"`
+	// What the command reversed.
+	Reversal *Reversal `protobuf:"bytes,12,opt,name=reversal,proto3" json:"reversal,omitempty"`
+	// Of the far end of a transfer, and of its reversal: the account that the amount came from.
+	TransferAccount string `protobuf:"bytes,13,opt,name=transfer_account,json=transferAccount,proto3" json:"transfer_account,omitempty"`
+	// The ledger's day that it counts for, "2026-11-30": the writer's time zone and cutoff decide.
+	BusinessDate  string `protobuf:"bytes,14,opt,name=business_date,json=businessDate,proto3" json:"business_date,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -376,18 +302,181 @@ func (x *Outcome) GetDecidedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Outcome) GetLegs() []*Leg {
+	if x != nil {
+		return x.Legs
+	}
+	return nil
+}
+
+func (x *Outcome) GetHold() *HoldState {
+	if x != nil {
+		return x.Hold
+	}
+	return nil
+}
+
+func (x *Outcome) GetReversal() *Reversal {
+	if x != nil {
+		return x.Reversal
+	}
+	return nil
+}
+
+func (x *Outcome) GetTransferAccount() string {
+	if x != nil {
+		return x.TransferAccount
+	}
+	return ""
+}
+
+func (x *Outcome) GetBusinessDate() string {
+	if x != nil {
+		return x.BusinessDate
+	}
+	return ""
+}
+
+// HoldState is a hold after an event.
+type HoldState struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	HoldId string                 `protobuf:"bytes,1,opt,name=hold_id,json=holdId,proto3" json:"hold_id,omitempty"`
+	// What is left of it, minor units; "0": it is gone.
+	Remaining string                 `protobuf:"bytes,2,opt,name=remaining,proto3" json:"remaining,omitempty"`
+	ExpiresAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	// Where a capture goes that does not say; empty means "@world".
+	CounterAccount string `protobuf:"bytes,4,opt,name=counter_account,json=counterAccount,proto3" json:"counter_account,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *HoldState) Reset() {
+	*x = HoldState{}
+	mi := &file_ledger_v1_outcome_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldState) ProtoMessage() {}
+
+func (x *HoldState) ProtoReflect() protoreflect.Message {
+	mi := &file_ledger_v1_outcome_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldState.ProtoReflect.Descriptor instead.
+func (*HoldState) Descriptor() ([]byte, []int) {
+	return file_ledger_v1_outcome_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *HoldState) GetHoldId() string {
+	if x != nil {
+		return x.HoldId
+	}
+	return ""
+}
+
+func (x *HoldState) GetRemaining() string {
+	if x != nil {
+		return x.Remaining
+	}
+	return ""
+}
+
+func (x *HoldState) GetExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return nil
+}
+
+func (x *HoldState) GetCounterAccount() string {
+	if x != nil {
+		return x.CounterAccount
+	}
+	return ""
+}
+
+// Reversal is what was undone of a command.
+type Reversal struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The command as the ledger remembers it: the far end of a transfer goes by the id "@credit/<id of the transfer>".
+	CommandId string `protobuf:"bytes,1,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
+	// All that was undone of it so far, minor units.
+	Total         string `protobuf:"bytes,2,opt,name=total,proto3" json:"total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reversal) Reset() {
+	*x = Reversal{}
+	mi := &file_ledger_v1_outcome_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reversal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reversal) ProtoMessage() {}
+
+func (x *Reversal) ProtoReflect() protoreflect.Message {
+	mi := &file_ledger_v1_outcome_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reversal.ProtoReflect.Descriptor instead.
+func (*Reversal) Descriptor() ([]byte, []int) {
+	return file_ledger_v1_outcome_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Reversal) GetCommandId() string {
+	if x != nil {
+		return x.CommandId
+	}
+	return ""
+}
+
+func (x *Reversal) GetTotal() string {
+	if x != nil {
+		return x.Total
+	}
+	return ""
+}
+
 var File_ledger_v1_outcome_proto protoreflect.FileDescriptor
 
 const file_ledger_v1_outcome_proto_rawDesc = "" +
 	"\n" +
-	"\x17ledger/v1/outcome.proto\x12\tledger.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9a\x01\n" +
+	"\x17ledger/v1/outcome.proto\x12\tledger.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17ledger/v1/command.proto\x1a\x16ledger/v1/reason.proto\"\xd2\x01\n" +
 	"\fAccountState\x12\x18\n" +
 	"\abalance\x18\x01 \x01(\tR\abalance\x12\x12\n" +
 	"\x04held\x18\x02 \x01(\tR\x04held\x12\x14\n" +
 	"\x05floor\x18\x03 \x01(\tR\x05floor\x12\x1a\n" +
 	"\bsequence\x18\x04 \x01(\x04R\bsequence\x12\x12\n" +
 	"\x04unit\x18\x05 \x01(\tR\x04unit\x12\x16\n" +
-	"\x06status\x18\x06 \x01(\tR\x06status\"\xca\x02\n" +
+	"\x06status\x18\x06 \x01(\tR\x06status\x12\x18\n" +
+	"\aceiling\x18\a \x01(\tR\aceiling\x12\x1c\n" +
+	"\tavailable\x18\b \x01(\tR\tavailable\"\x99\x04\n" +
 	"\aOutcome\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x18\n" +
@@ -399,32 +488,27 @@ const file_ledger_v1_outcome_proto_rawDesc = "" +
 	"\x05delta\x18\a \x01(\tR\x05delta\x12-\n" +
 	"\x05after\x18\b \x01(\v2\x17.ledger.v1.AccountStateR\x05after\x129\n" +
 	"\n" +
-	"decided_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tdecidedAt*I\n" +
+	"decided_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tdecidedAt\x12\"\n" +
+	"\x04legs\x18\n" +
+	" \x03(\v2\x0e.ledger.v1.LegR\x04legs\x12(\n" +
+	"\x04hold\x18\v \x01(\v2\x14.ledger.v1.HoldStateR\x04hold\x12/\n" +
+	"\breversal\x18\f \x01(\v2\x13.ledger.v1.ReversalR\breversal\x12)\n" +
+	"\x10transfer_account\x18\r \x01(\tR\x0ftransferAccount\x12#\n" +
+	"\rbusiness_date\x18\x0e \x01(\tR\fbusinessDate\"\xa6\x01\n" +
+	"\tHoldState\x12\x17\n" +
+	"\ahold_id\x18\x01 \x01(\tR\x06holdId\x12\x1c\n" +
+	"\tremaining\x18\x02 \x01(\tR\tremaining\x129\n" +
+	"\n" +
+	"expires_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12'\n" +
+	"\x0fcounter_account\x18\x04 \x01(\tR\x0ecounterAccount\"?\n" +
+	"\bReversal\x12\x1d\n" +
+	"\n" +
+	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x14\n" +
+	"\x05total\x18\x02 \x01(\tR\x05total*I\n" +
 	"\x06Status\x12\x16\n" +
 	"\x12STATUS_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSTATUS_APPLIED\x10\x01\x12\x13\n" +
-	"\x0fSTATUS_REJECTED\x10\x02*\xa3\x04\n" +
-	"\x06Reason\x12\x16\n" +
-	"\x12REASON_UNSPECIFIED\x10\x00\x12\x1a\n" +
-	"\x16REASON_ACCOUNT_UNKNOWN\x10\x01\x12\x19\n" +
-	"\x15REASON_ACCOUNT_EXISTS\x10\x02\x12\x1d\n" +
-	"\x19REASON_INSUFFICIENT_FUNDS\x10\x03\x12\x1c\n" +
-	"\x18REASON_CURRENCY_MISMATCH\x10\x04\x12\x19\n" +
-	"\x15REASON_LIMIT_EXCEEDED\x10\x05\x12\x1c\n" +
-	"\x18REASON_SEQUENCE_MISMATCH\x10\x06\x12\x1a\n" +
-	"\x16REASON_DEADLINE_PASSED\x10\a\x12\x1c\n" +
-	"\x18REASON_COMMAND_ID_REUSED\x10\b\x12\x1d\n" +
-	"\x19REASON_INVALID_COMMAND_ID\x10\t\x12\x1c\n" +
-	"\x18REASON_INVALID_OPERATION\x10\n" +
-	"\x12\x1a\n" +
-	"\x16REASON_INVALID_ACCOUNT\x10\v\x12\"\n" +
-	"\x1eREASON_INVALID_COUNTER_ACCOUNT\x10\f\x12\x19\n" +
-	"\x15REASON_INVALID_AMOUNT\x10\r\x12\x1b\n" +
-	"\x17REASON_INVALID_CURRENCY\x10\x0e\x12\x18\n" +
-	"\x14REASON_INVALID_FLOOR\x10\x0f\x12\x19\n" +
-	"\x15REASON_INVALID_REPAIR\x10\x10\x12\x17\n" +
-	"\x13REASON_INVALID_TEXT\x10\x11\x12\x17\n" +
-	"\x13REASON_INVALID_TIME\x10\x12B;Z9github.com/hotledger/hotledger/schemas/ledger/v1;ledgerv1b\x06proto3"
+	"\x0fSTATUS_REJECTED\x10\x02B;Z9github.com/hotledger/hotledger/schemas/ledger/v1;ledgerv1b\x06proto3"
 
 var (
 	file_ledger_v1_outcome_proto_rawDescOnce sync.Once
@@ -438,25 +522,32 @@ func file_ledger_v1_outcome_proto_rawDescGZIP() []byte {
 	return file_ledger_v1_outcome_proto_rawDescData
 }
 
-var file_ledger_v1_outcome_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_ledger_v1_outcome_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_ledger_v1_outcome_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_ledger_v1_outcome_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_ledger_v1_outcome_proto_goTypes = []any{
 	(Status)(0),                   // 0: ledger.v1.Status
-	(Reason)(0),                   // 1: ledger.v1.Reason
-	(*AccountState)(nil),          // 2: ledger.v1.AccountState
-	(*Outcome)(nil),               // 3: ledger.v1.Outcome
-	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
+	(*AccountState)(nil),          // 1: ledger.v1.AccountState
+	(*Outcome)(nil),               // 2: ledger.v1.Outcome
+	(*HoldState)(nil),             // 3: ledger.v1.HoldState
+	(*Reversal)(nil),              // 4: ledger.v1.Reversal
+	(Reason)(0),                   // 5: ledger.v1.Reason
+	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(*Leg)(nil),                   // 7: ledger.v1.Leg
 }
 var file_ledger_v1_outcome_proto_depIdxs = []int32{
 	0, // 0: ledger.v1.Outcome.status:type_name -> ledger.v1.Status
-	1, // 1: ledger.v1.Outcome.reason:type_name -> ledger.v1.Reason
-	2, // 2: ledger.v1.Outcome.after:type_name -> ledger.v1.AccountState
-	4, // 3: ledger.v1.Outcome.decided_at:type_name -> google.protobuf.Timestamp
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	5, // 1: ledger.v1.Outcome.reason:type_name -> ledger.v1.Reason
+	1, // 2: ledger.v1.Outcome.after:type_name -> ledger.v1.AccountState
+	6, // 3: ledger.v1.Outcome.decided_at:type_name -> google.protobuf.Timestamp
+	7, // 4: ledger.v1.Outcome.legs:type_name -> ledger.v1.Leg
+	3, // 5: ledger.v1.Outcome.hold:type_name -> ledger.v1.HoldState
+	4, // 6: ledger.v1.Outcome.reversal:type_name -> ledger.v1.Reversal
+	6, // 7: ledger.v1.HoldState.expires_at:type_name -> google.protobuf.Timestamp
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_ledger_v1_outcome_proto_init() }
@@ -464,13 +555,15 @@ func file_ledger_v1_outcome_proto_init() {
 	if File_ledger_v1_outcome_proto != nil {
 		return
 	}
+	file_ledger_v1_command_proto_init()
+	file_ledger_v1_reason_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ledger_v1_outcome_proto_rawDesc), len(file_ledger_v1_outcome_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   2,
+			NumEnums:      1,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
