@@ -6,12 +6,12 @@ import (
 	"time"
 	"unicode/utf8"
 
-	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
-	"github.com/hotledger/hotledger/schemas/money"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
 
-// The range of an effective time. ClickHouse's DateTime64 starts in 1900; the upper end is what tells a plausible time from
+// The range of an effective time, and of the end of a hold. ClickHouse's DateTime64 starts in 1900; the upper end is what tells a plausible time from
 // milliseconds that were sent as seconds.
 var (
 	EffectiveTimeMin = time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -24,11 +24,11 @@ var (
 //
 // A number of more than 18 digits is LIMIT_EXCEEDED, like a balance beyond them; every other bad amount is INVALID_AMOUNT.
 func Command(cmd *ledgerv1.Command) (ledgerv1.Reason, error) {
-	if err := ValidID(cmd.GetCommandId()); err != nil {
+	if err := commandID(cmd); err != nil {
 		return ledgerv1.Reason_REASON_INVALID_COMMAND_ID, fmt.Errorf("command id: %w", err)
 	}
 	for _, check := range []func(*ledgerv1.Command) (ledgerv1.Reason, error){
-		operation, accounts, amount, currency, openTerms, repairTerms, texts, times,
+		operation, origin, accounts, amount, currency, legs, openTerms, limitTerms, holdTerms, holdID, reverseTerms, direction, repairTerms, texts, times,
 	} {
 		if r, err := check(cmd); err != nil {
 			return r, err
@@ -40,92 +40,14 @@ func Command(cmd *ledgerv1.Command) (ledgerv1.Reason, error) {
 func operation(cmd *ledgerv1.Command) (ledgerv1.Reason, error) {
 	const invalid = ledgerv1.Reason_REASON_INVALID_OPERATION
 	op := cmd.GetOperation()
-	switch op {
-	case ledgerv1.Operation_OPERATION_OPEN, ledgerv1.Operation_OPERATION_DEBIT,
-		ledgerv1.Operation_OPERATION_CREDIT, ledgerv1.Operation_OPERATION_REPAIR:
-	case ledgerv1.Operation_OPERATION_UNSPECIFIED:
-		return invalid, errors.New("operation: missing; set open, debit or credit")
-	default:
-		return invalid, fmt.Errorf("operation: %d is not known to this ledger; set open, debit or credit", op)
+	if op == ledgerv1.Operation_OPERATION_UNSPECIFIED {
+		return invalid, errors.New("operation: missing; set one, such as debit")
 	}
-	if cmd.GetOpen() != nil && op != ledgerv1.Operation_OPERATION_OPEN {
-		return invalid, errors.New("operation: terms of opening go with open alone; leave them out")
+	if !known(op) {
+		return invalid, fmt.Errorf("operation: %d is not known to this ledger", op)
 	}
-	if cmd.GetRepair() != nil && op != ledgerv1.Operation_OPERATION_REPAIR {
-		return invalid, errors.New("operation: terms of a repair go with repair alone; leave them out")
-	}
-	return 0, nil
-}
-
-func accounts(cmd *ledgerv1.Command) (ledgerv1.Reason, error) {
-	account, counter := cmd.GetAccount(), cmd.GetCounterAccount()
-	if err := ValidID(account); err != nil {
-		return ledgerv1.Reason_REASON_INVALID_ACCOUNT, fmt.Errorf("account: %w", err)
-	}
-	if External(account) {
-		return ledgerv1.Reason_REASON_INVALID_ACCOUNT,
-			fmt.Errorf("account: %q is external and can only be the counter account; name the controlled account here", account)
-	}
-	if counter == "" {
-		return 0, nil
-	}
-	if err := ValidID(counter); err != nil {
-		return ledgerv1.Reason_REASON_INVALID_COUNTER_ACCOUNT, fmt.Errorf("counter account: %w", err)
-	}
-	if !External(counter) {
-		// Its own balance would not move: only Redis moves a controlled account, and a command has one.
-		return ledgerv1.Reason_REASON_INVALID_COUNTER_ACCOUNT,
-			fmt.Errorf("counter account: %q is controlled; name an external account (\"@...\"), or leave it out for %q", counter, World)
-	}
-	return 0, nil
-}
-
-func amount(cmd *ledgerv1.Command) (ledgerv1.Reason, error) {
-	const invalid = ledgerv1.Reason_REASON_INVALID_AMOUNT
-	if op := cmd.GetOperation(); op != ledgerv1.Operation_OPERATION_DEBIT && op != ledgerv1.Operation_OPERATION_CREDIT {
-		if cmd.GetAmount() != "" {
-			return invalid, errors.New("amount: neither open nor repair moves money; leave it out")
-		}
-		return 0, nil
-	}
-	v, err := money.ParseMinor(cmd.GetAmount())
-	switch {
-	case errors.Is(err, money.ErrTooLarge):
-		return ledgerv1.Reason_REASON_LIMIT_EXCEEDED, fmt.Errorf("amount: %w", err)
-	case err != nil:
-		return invalid, err
-	case v < 0:
-		return invalid, fmt.Errorf("amount %q: has a sign; the operation says the direction", cmd.GetAmount())
-	case v == 0:
-		return invalid, errors.New("amount \"0\": nothing would move; give at least \"1\"")
-	}
-	return 0, nil
-}
-
-func currency(cmd *ledgerv1.Command) (ledgerv1.Reason, error) {
-	if cmd.GetCurrency() == "" && cmd.GetOperation() == ledgerv1.Operation_OPERATION_REPAIR {
-		return 0, nil // the snapshot of the log names the unit
-	}
-	if _, err := money.ParseUnit(cmd.GetCurrency()); err != nil {
-		return ledgerv1.Reason_REASON_INVALID_CURRENCY, fmt.Errorf("currency: %w", err)
-	}
-	return 0, nil
-}
-
-func openTerms(cmd *ledgerv1.Command) (ledgerv1.Reason, error) {
-	floor := cmd.GetOpen().GetFloor()
-	if floor == "" {
-		return 0, nil
-	}
-	v, err := money.ParseMinor(floor)
-	switch {
-	case errors.Is(err, money.ErrTooLarge):
-		return ledgerv1.Reason_REASON_LIMIT_EXCEEDED, fmt.Errorf("floor: %w", err)
-	case err != nil:
-		return ledgerv1.Reason_REASON_INVALID_FLOOR, fmt.Errorf("floor: %w", err)
-	case v > 0:
-		return ledgerv1.Reason_REASON_INVALID_FLOOR,
-			fmt.Errorf("floor %q: above zero; give \"0\", or a negative number of minor units for an overdraft", floor)
+	if field := stray(cmd, shapes[op].fields); field != "" {
+		return invalid, fmt.Errorf("operation: %s does not take %s; leave it out", OperationName(op), field)
 	}
 	return 0, nil
 }
@@ -174,14 +96,13 @@ func validText(text string, bytesMax int) error {
 	return nil
 }
 
-// times checks that a time is one, and that an effective time is plausible.
+// times checks that a time is one, and that an effective time is plausible. The end of a hold goes with its terms.
 func times(cmd *ledgerv1.Command) (ledgerv1.Reason, error) {
 	const invalid = ledgerv1.Reason_REASON_INVALID_TIME
 	for _, field := range [...]struct {
 		name string
 		time *timestamppb.Timestamp
 	}{
-		{"effective_time", cmd.GetEffectiveTime()},
 		{"deadline", cmd.GetDeadline()},
 		{"requested_at", cmd.GetRequestedAt()},
 	} {
@@ -193,9 +114,8 @@ func times(cmd *ledgerv1.Command) (ledgerv1.Reason, error) {
 		}
 	}
 	if effective := cmd.GetEffectiveTime(); effective != nil {
-		if t := effective.AsTime(); t.Before(EffectiveTimeMin) || !t.Before(EffectiveTimeMax) {
-			return invalid, fmt.Errorf("effective_time: %s is not between %d and %d; are these seconds since 1970?",
-				t.Format(time.RFC3339), EffectiveTimeMin.Year(), EffectiveTimeMax.Year())
+		if err := plausible(effective); err != nil {
+			return invalid, fmt.Errorf("effective_time: %w", err)
 		}
 	}
 	return 0, nil

@@ -14,6 +14,9 @@ import (
 const (
 	// IDBytesMax limits command ids and accounts.
 	IDBytesMax = 128
+	// ParentIDBytesMax limits the id of a command that the ledger derives others from (hold, transfer, reverse): with a prefix in front of
+	// it, it still is an id.
+	ParentIDBytesMax = 119
 	// ReferenceBytesMax limits the caller's reference.
 	ReferenceBytesMax = 256
 	// DescriptionBytesMax limits the description.
@@ -22,14 +25,23 @@ const (
 	MetadataEntriesMax = 32
 	// MetadataEntryBytesMax limits the key and the value of one entry together.
 	MetadataEntryBytesMax = 512
+	// LegsMax limits the number of counter accounts that one amount is split over.
+	LegsMax = 100
 	// RequestTextBytesMax limits each text that describes the request and not its effect: source, reply address, trace context.
 	RequestTextBytesMax = 256
 	// CommandBytesMax limits a whole command on the wire. The readers of ledger.commands check it on the record's value, before they decode.
 	CommandBytesMax = 64 << 10
 )
 
-// World is the counter account of a command that names none.
-const World = "@world"
+// The external accounts that have a meaning to the ledger itself.
+const (
+	// World is the counter account of a command that names none.
+	World = "@world"
+	// Transit holds what has left one account of a transfer and has not reached the other: 0 when the ledger is quiet.
+	Transit = "@transit"
+	// Adjustments is the counter account of an adjustment that names none.
+	Adjustments = "@adjustments"
+)
 
 // External tells whether an account is external: "@..." has no floor, is never in Redis, and exists only as the other side of a posting.
 func External(account string) bool { return strings.HasPrefix(account, "@") }

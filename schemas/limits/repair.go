@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 	"github.com/hotledger/hotledger/schemas/money"
@@ -18,7 +19,11 @@ const SequenceMax = 99_999_999_999_999
 var (
 	generationShape = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 	seenUnitShape   = regexp.MustCompile(`^[A-Z0-9_]{1,16}/[0-9]{1,2}$`)
+	seenStatusShape = regexp.MustCompile(`^[a-z_]{0,32}$`)
 )
+
+// statuses are those of an account. Empty stands for "active": snapshots older than statuses have none.
+var statuses = []string{"", "active", "frozen_debit", "frozen_credit", "frozen", "closed"}
 
 // repairTerms checks a repair. What the log says will be written to Redis, so it must be an account that the ledger itself could have made.
 // What was seen is compared and never written, but it must be a record that can be read: one that cannot be is mended by a rebuild.
@@ -65,6 +70,14 @@ func readableSnapshot(s *ledgerv1.AccountSnapshot) error {
 			return fmt.Errorf("%s: %w", amount.field, err)
 		}
 	}
+	if s.GetCeiling() != "" {
+		if _, err := money.ParseMinor(s.GetCeiling()); err != nil {
+			return fmt.Errorf("ceiling: %w", err)
+		}
+	}
+	if !seenStatusShape.MatchString(s.GetStatus()) {
+		return fmt.Errorf("status %.40q: not a word, such as %q", s.GetStatus(), "active")
+	}
 	if !seenUnitShape.MatchString(s.GetUnit()) {
 		return fmt.Errorf("unit %.40q: not a code and its exponent, such as %q", s.GetUnit(), "USD/2")
 	}
@@ -88,12 +101,16 @@ func validSnapshot(log *ledgerv1.AccountSnapshot) error {
 	if held < 0 {
 		return errors.New("held: below zero")
 	}
-	floor, err := money.ParseMinor(log.GetFloor())
-	if err != nil {
-		return fmt.Errorf("floor: %w", err)
+	if _, err := validFloor(log.GetFloor()); err != nil {
+		return err
 	}
-	if floor > 0 {
-		return errors.New("floor: above zero")
+	if log.GetCeiling() != "" {
+		if _, err := validCeiling(log.GetCeiling()); err != nil {
+			return err
+		}
+	}
+	if !slices.Contains(statuses, log.GetStatus()) {
+		return fmt.Errorf("status %.40q: none of an account's", log.GetStatus())
 	}
 	unit, err := money.ParseUnit(log.GetUnit())
 	if err != nil {

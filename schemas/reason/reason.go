@@ -34,7 +34,7 @@ var catalogue = map[ledgerv1.Reason]Entry{
 		NextStep: "Use the account as it is; if another command opened it with other terms, choose another account id." + newID,
 	},
 	ledgerv1.Reason_REASON_INSUFFICIENT_FUNDS: {
-		Text:     "The amount is more than what is available: balance less held less floor.",
+		Text:     "The amount is more than what is available: balance less held less floor. Or the new floor is above balance less held.",
 		NextStep: "Credit the account first, or ask for less." + newID,
 	},
 	ledgerv1.Reason_REASON_CURRENCY_MISMATCH: {
@@ -42,8 +42,8 @@ var catalogue = map[ledgerv1.Reason]Entry{
 		NextStep: "Use the account's own currency, or another account; the ledger never converts." + newID,
 	},
 	ledgerv1.Reason_REASON_LIMIT_EXCEEDED: {
-		Text:     "The amount, or the balance after it, has more than 18 digits in minor units.",
-		NextStep: "Split the amount over several accounts, or use a unit with a smaller exponent." + newID,
+		Text:     "The balance would be above the account's ceiling, or is above the new one; or an amount, a limit or the balance after it has more than 18 digits in minor units.",
+		NextStep: "Ask for less, raise the ceiling, or split the amount over several accounts." + newID,
 	},
 	ledgerv1.Reason_REASON_SEQUENCE_MISMATCH: {
 		Text:     "The account is not at the sequence that the command expects: something else changed it in between.",
@@ -58,20 +58,20 @@ var catalogue = map[ledgerv1.Reason]Entry{
 		NextStep: "Choose a new command id for a new request; for a retry, send exactly what was sent the first time.",
 	},
 	ledgerv1.Reason_REASON_INVALID_COMMAND_ID: {
-		Text:     "The command id is not 1 to 128 bytes of UTF-8 without control characters.",
+		Text:     "The command id is not 1 to 128 bytes (of a hold, transfer or reversal 119) of UTF-8 without control characters, or starts with \"@\".",
 		NextStep: "Choose an id within these limits, such as a UUID, and send the command again.",
 	},
 	ledgerv1.Reason_REASON_INVALID_OPERATION: {
 		Text:     "The operation is missing, not known to this ledger, or does not go with the fields that were sent.",
-		NextStep: "Set one of open, debit, credit (repair is the reconciler's), and only the fields that belong to it." + newID,
+		NextStep: "Set the operation, and only the fields that belong to it." + newID,
 	},
 	ledgerv1.Reason_REASON_INVALID_ACCOUNT: {
 		Text:     "The account id is not 1 to 128 bytes of UTF-8 without control characters, or names an external account (\"@...\").",
 		NextStep: "Use the id of a controlled account; an external account can only be the counter account." + newID,
 	},
 	ledgerv1.Reason_REASON_INVALID_COUNTER_ACCOUNT: {
-		Text:     "The counter account id is malformed, or is the account itself.",
-		NextStep: "Name the other side of the posting, or leave it out to mean \"@world\"." + newID,
+		Text:     "The counter account is malformed, is the account itself, or is not of the kind that the operation takes.",
+		NextStep: "Name an external account (\"@...\") as the other side of the posting, or leave it out to mean \"@world\"; of a transfer, the account that gets the amount." + newID,
 	},
 	ledgerv1.Reason_REASON_INVALID_AMOUNT: {
 		Text:     "The amount is not a whole number of minor units above zero, or the operation takes none.",
@@ -94,8 +94,56 @@ var catalogue = map[ledgerv1.Reason]Entry{
 		NextStep: "Shorten or correct the field that the detail names." + newID,
 	},
 	ledgerv1.Reason_REASON_INVALID_TIME: {
-		Text:     "A time is not one, or the effective time is not between 1900 and 2200.",
+		Text:     "A time is not one, or the effective time or the end of a hold is not between 1900 and 2200.",
 		NextStep: "Correct the field that the detail names; times are seconds since 1970 and nanoseconds." + newID,
+	},
+	ledgerv1.Reason_REASON_ACCOUNT_FROZEN: {
+		Text:     "The account is frozen in the direction in which the money would move.",
+		NextStep: "Ask whoever froze the account, or have it unfrozen." + newID,
+	},
+	ledgerv1.Reason_REASON_ACCOUNT_CLOSED: {
+		Text:     "The account is closed, for good.",
+		NextStep: "Use another account." + newID,
+	},
+	ledgerv1.Reason_REASON_ACCOUNT_NOT_EMPTY: {
+		Text:     "The account has a balance or holds, so it cannot be closed.",
+		NextStep: "Release or capture its holds and move its balance away, then close it." + newID,
+	},
+	ledgerv1.Reason_REASON_HOLD_UNKNOWN: {
+		Text:     "The account has no such hold, or nothing is left of it: it was captured or released, or its time was over.",
+		NextStep: "Check the account and the hold's id, or hold the amount again." + newID,
+	},
+	ledgerv1.Reason_REASON_HOLD_EXCEEDED: {
+		Text:     "The amount is more than what is left of the hold.",
+		NextStep: "Ask for what is left, by leaving the amount out, or debit the rest on its own." + newID,
+	},
+	ledgerv1.Reason_REASON_HOLD_EXPIRED: {
+		Text:     "The hold's time is over, or was over before it began.",
+		NextStep: "Hold the amount again, with a later end or none." + newID,
+	},
+	ledgerv1.Reason_REASON_NOT_REVERSIBLE: {
+		Text:     "The command cannot be undone on this account, or not by that much: it is unknown here or too long ago, moved nothing, is itself a reversal or return, is the near end of a transfer, or less is left of it.",
+		NextStep: "Check the account and the command's id (a transfer is reversed on the account that received it), or book the opposite as a command of its own." + newID,
+	},
+	ledgerv1.Reason_REASON_INVALID_CEILING: {
+		Text:     "The ceiling is not \"0\" or a positive whole number of minor units.",
+		NextStep: "Send digits alone such as \"500000\"; to have no ceiling leave it out of open, and send \"none\" in set_limits." + newID,
+	},
+	ledgerv1.Reason_REASON_INVALID_HOLD: {
+		Text:     "The id of the hold is missing or malformed.",
+		NextStep: "Name the hold by the command id that opened it." + newID,
+	},
+	ledgerv1.Reason_REASON_INVALID_REVERSAL: {
+		Text:     "What is to be reversed is missing, malformed, or the reversal itself.",
+		NextStep: "Name the command to undo by the id that its caller sent it under." + newID,
+	},
+	ledgerv1.Reason_REASON_INVALID_LEGS: {
+		Text:     "The legs are more than 100, do not add up to the amount, or one of them is malformed.",
+		NextStep: "Correct the leg that the detail names; each has an external account and an amount above zero." + newID,
+	},
+	ledgerv1.Reason_REASON_INVALID_DIRECTION: {
+		Text:     "What is to be frozen or unfrozen is missing, or not known to this ledger.",
+		NextStep: "Set the direction to debit, credit or both." + newID,
 	},
 }
 
