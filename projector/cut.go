@@ -113,7 +113,7 @@ func (w *worker) project(b *batch, record *kgo.Record) error {
 	if err != nil {
 		return w.halt(haltUndecodable, "event at position %d, offset %d: %w", head.Position, record.Offset, err)
 	}
-	b.rows.append(w.shard, r)
+	b.rows.append(w.shard, &r)
 	b.head, b.offset, b.logTime = head, record.Offset, record.Timestamp
 	b.bytes += len(record.Value)
 	return nil

@@ -18,20 +18,30 @@ type row struct {
 	account, commandID, counterAccount, unit string
 	reference, description, source, reason   string
 	accountStatus                            string
+	holdID, holdCounterAccount               string
+	reversedCommandID, transferAccount       string
 	sequence, position, logOffset            uint64
 	sequenceAfter                            uint64
 	logTime, decidedAt, effectiveAt          time.Time
+	businessDate                             time.Time
+	holdExpiresAt                            *time.Time // nil: NULL
 	operation, status                        int8
 	delta, balance, held, floor              int64
+	holdRemaining, reversedTotal, asked      int64
+	ceiling                                  *int64 // nil: NULL
+	legs                                     []leg
 	metadata                                 map[string]string
 	fingerprint, chain                       []byte
 }
+
+// leg is a tuple of the column legs, a counter account and its amount, in the form that the driver takes fastest.
+type leg = []any
 
 // The numbers of the enums in the table are those of the Protobuf enums; operationUnknown stands for whatever a rejected
 // command asked for that this ledger does not know.
 const (
 	operationUnknown = 0
-	operationMax     = int32(ledgerv1.Operation_OPERATION_REPAIR)
+	operationMax     = int32(ledgerv1.Operation_OPERATION_RETURN)
 )
 
 const (
@@ -67,53 +77,105 @@ func decode(record *kgo.Record) (*ledgerv1.Event, error) {
 	return event, nil
 }
 
-// rowOf turns an event into a row. Errors are amounts that are none.
+// rowOf turns an event into a row. What the outcome says is taken from it, never from the command. Errors are amounts that are none.
 func rowOf(record *kgo.Record, event *ledgerv1.Event) (row, error) {
 	o, c := event.GetOutcome(), event.GetCommand()
 	r := row{
-		account: o.GetAccount(), commandID: o.GetCommandId(), counterAccount: c.GetCounterAccount(),
+		account: o.GetAccount(), commandID: o.GetCommandId(), transferAccount: o.GetTransferAccount(),
 		reference: c.GetReference(), description: c.GetDescription(), source: c.GetSource(), metadata: c.GetMetadata(),
 		position: o.GetPosition(), logOffset: uint64(record.Offset), logTime: record.Timestamp,
 		decidedAt: o.GetDecidedAt().AsTime(), operation: operationUnknown, status: int8(o.GetStatus()),
-		fingerprint: event.GetFingerprint(), chain: event.GetChain(),
+		fingerprint: event.GetFingerprint(), chain: event.GetChain(), unit: unitOf(o, c),
 	}
 	if op := c.GetOperation(); int32(op) > operationUnknown && int32(op) <= operationMax {
 		r.operation = int8(op)
-	}
-	if o.GetStatus() == ledgerv1.Status_STATUS_REJECTED {
-		r.reason = reason.Of(o.GetReason()).Code
-	} else {
-		r.sequence = o.GetAfter().GetSequence()
-	}
-	moves := c.GetOperation() == ledgerv1.Operation_OPERATION_DEBIT || c.GetOperation() == ledgerv1.Operation_OPERATION_CREDIT
-	if moves && r.counterAccount == "" {
-		r.counterAccount = limits.World
 	}
 	// A rejected command may carry any time; the table's column cannot.
 	r.effectiveAt = r.decidedAt
 	if at := c.GetEffectiveTime(); at.CheckValid() == nil && !at.AsTime().Before(limits.EffectiveTimeMin) && at.AsTime().Before(limits.EffectiveTimeMax) {
 		r.effectiveAt = at.AsTime()
 	}
-	r.unit = unitOf(o, c)
-	var err error
-	if r.delta, err = money.ParseMinor(o.GetDelta()); err != nil {
-		return row{}, fmt.Errorf("delta: %w", err)
+	a := amounts{}
+	r.delta = a.read("delta", o.GetDelta())
+	if o.GetStatus() == ledgerv1.Status_STATUS_REJECTED {
+		r.rejected(o, c)
+	} else {
+		r.sequence = o.GetAfter().GetSequence()
+		r.booked(o, &a)
 	}
-	after := o.GetAfter()
+	r.state(o.GetAfter(), &a)
+	if hold := o.GetHold(); hold != nil {
+		r.holdID, r.holdRemaining, r.holdCounterAccount = hold.GetHoldId(), a.read("remaining", hold.GetRemaining()), hold.GetCounterAccount()
+		if expires := hold.GetExpiresAt(); expires != nil {
+			at := expires.AsTime()
+			r.holdExpiresAt = &at
+		}
+	}
+	if reversal := o.GetReversal(); reversal != nil {
+		r.reversedCommandID, r.reversedTotal = reversal.GetCommandId(), a.read("reversed total", reversal.GetTotal())
+	}
+	r.businessDate = r.decidedAt
+	if day := o.GetBusinessDate(); day != "" {
+		var err error
+		if r.businessDate, err = time.Parse(time.DateOnly, day); err != nil {
+			return row{}, fmt.Errorf("business date: %w", err)
+		}
+	}
+	return r, a.err
+}
+
+// amounts reads the amounts of one event and keeps the first error.
+type amounts struct{ err error }
+
+func (a *amounts) read(what, digits string) int64 {
+	v, err := money.ParseMinor(digits)
+	if err != nil && a.err == nil {
+		a.err = fmt.Errorf("%s: %w", what, err)
+	}
+	return v
+}
+
+// rejected says what was asked for, as far as it can be read.
+func (r *row) rejected(o *ledgerv1.Outcome, c *ledgerv1.Command) {
+	r.reason = reason.Of(o.GetReason()).Code
+	r.counterAccount = c.GetCounterAccount()
+	if op := c.GetOperation(); r.counterAccount == "" && (op == ledgerv1.Operation_OPERATION_DEBIT || op == ledgerv1.Operation_OPERATION_CREDIT) {
+		r.counterAccount = limits.World
+	}
+	if asked, err := money.ParseMinor(c.GetAmount()); err == nil {
+		r.asked = asked
+	}
+}
+
+// booked says where the delta went, or came from.
+func (r *row) booked(o *ledgerv1.Outcome, a *amounts) {
+	legs := o.GetLegs()
+	switch {
+	case r.delta == 0:
+		return
+	case len(legs) == 0:
+		r.counterAccount = limits.World
+		return
+	case len(legs) == 1:
+		r.counterAccount = legs[0].GetCounterAccount()
+	}
+	r.legs = make([]leg, len(legs))
+	for i, l := range legs {
+		r.legs[i] = leg{l.GetCounterAccount(), a.read("leg", l.GetAmount())}
+	}
+}
+
+// state is the account after the event; nil where there is none.
+func (r *row) state(after *ledgerv1.AccountState, a *amounts) {
 	if after == nil {
-		return r, nil
+		return
 	}
 	r.sequenceAfter, r.accountStatus = after.GetSequence(), after.GetStatus()
-	if r.balance, err = money.ParseMinor(after.GetBalance()); err != nil {
-		return row{}, fmt.Errorf("balance: %w", err)
+	r.balance, r.held, r.floor = a.read("balance", after.GetBalance()), a.read("held", after.GetHeld()), a.read("floor", after.GetFloor())
+	if after.GetCeiling() != "" {
+		ceiling := a.read("ceiling", after.GetCeiling())
+		r.ceiling = &ceiling
 	}
-	if r.held, err = money.ParseMinor(after.GetHeld()); err != nil {
-		return row{}, fmt.Errorf("held: %w", err)
-	}
-	if r.floor, err = money.ParseMinor(after.GetFloor()); err != nil {
-		return row{}, fmt.Errorf("floor: %w", err)
-	}
-	return r, nil
 }
 
 // unitOf is the unit of the account, or else the one that the command asked for, or "" where that is none.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
@@ -171,5 +172,72 @@ func TestWatermarkIsReadFromTheProjection(t *testing.T) {
 	b.must(plan.Err())
 	if !strings.Contains(text.String(), "watermark") {
 		t.Fatalf("the projection is not used:\n%s", text.String())
+	}
+}
+
+// Every column that an outcome alone fills, in and out of ClickHouse.
+func TestRowSaysWhatTheOutcomeSays(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	expires := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	for i, e := range []struct {
+		outcome *ledgerv1.Outcome
+		command *ledgerv1.Command
+		want    string
+	}{
+		{
+			&ledgerv1.Outcome{Delta: "-30", Legs: []*ledgerv1.Leg{{CounterAccount: "@fees", Amount: "10"}, {CounterAccount: "@shop", Amount: "20"}}, BusinessDate: "2026-11-30"},
+			&ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_DEBIT, Amount: "30"},
+			"debit,,[('@fees',10),('@shop',20)],7,,0,\\N,,,0,,0,2026-11-30",
+		},
+		{
+			&ledgerv1.Outcome{Delta: "-30", Legs: []*ledgerv1.Leg{{CounterAccount: "@transit", Amount: "30"}}},
+			&ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_TRANSFER, Amount: "30", CounterAccount: "bob"},
+			"transfer,@transit,[('@transit',30)],7,,0,\\N,,,0,,0,2026-03-04",
+		},
+		{
+			&ledgerv1.Outcome{Delta: "0", Hold: &ledgerv1.HoldState{HoldId: "h1", Remaining: "25", ExpiresAt: timestamppb.New(expires), CounterAccount: "@shop"}},
+			&ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_HOLD, Amount: "25", CounterAccount: "@shop"},
+			"hold,,[],7,h1,25,2026-12-01 00:00:00.000,@shop,,0,,0,2026-03-04",
+		},
+		{
+			&ledgerv1.Outcome{Delta: "-5", Reversal: &ledgerv1.Reversal{CommandId: "@credit/t1", Total: "9"}, TransferAccount: "alice", Legs: []*ledgerv1.Leg{{CounterAccount: "@transit", Amount: "5"}}},
+			&ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_REVERSE, Reverse: &ledgerv1.ReverseTerms{CommandId: "t1"}},
+			"reverse,@transit,[('@transit',5)],7,,0,\\N,,@credit/t1,9,alice,0,2026-03-04",
+		},
+		{
+			&ledgerv1.Outcome{Status: ledgerv1.Status_STATUS_REJECTED, Reason: ledgerv1.Reason_REASON_LIMIT_EXCEEDED, Delta: "0"},
+			&ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_TRANSFER, Amount: "31", CounterAccount: "bob"},
+			"transfer,bob,[],7,,0,\\N,,,0,,31,2026-03-04",
+		},
+		{
+			&ledgerv1.Outcome{Status: ledgerv1.Status_STATUS_REJECTED, Reason: ledgerv1.Reason_REASON_INVALID_AMOUNT, Delta: "0"},
+			&ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_RETURN, Amount: "1e3"},
+			"return,,[],7,,0,\\N,,,0,,0,2026-03-04",
+		},
+		{
+			&ledgerv1.Outcome{Delta: "-1"}, &ledgerv1.Command{Operation: 99}, "unknown,@world,[],7,,0,\\N,,,0,,0,2026-03-04",
+		},
+	} {
+		o := e.outcome
+		if o.Account, o.Position, o.DecidedAt = "a", uint64(i)+1, timestamppb.New(decidedAt); o.GetStatus() == 0 {
+			o.Status = ledgerv1.Status_STATUS_APPLIED
+		}
+		o.After = &ledgerv1.AccountState{Balance: "1", Held: "2", Floor: "-3", Ceiling: "7", Sequence: 4, Unit: "EUR/2", Status: "frozen_debit"}
+		r, err := rowOf(&kgo.Record{Timestamp: decidedAt}, &ledgerv1.Event{Outcome: o, Command: e.command, Chain: make([]byte, chainBytes), Fingerprint: make([]byte, fingerprintBytes)})
+		b.must(err)
+		block := rows{}
+		block.append(0, &r)
+		block.close(1)
+		batch, err := b.rows.PrepareBatch(b.ctx, insertSQL)
+		b.must(err)
+		b.must(block.fill(batch))
+		b.must(batch.Send())
+		var got string
+		b.must(b.rows.QueryRow(b.ctx, `SELECT formatRow('CSV', toString(operation), counter_account, toString(legs), ceiling_after, hold_id, hold_remaining, hold_expires_at,
+			hold_counter_account, reversed_command_id, reversed_total, transfer_account, asked_amount, business_date) FROM events WHERE position = ?`, i+1).Scan(&got))
+		if got = strings.ReplaceAll(strings.TrimSpace(got), `"`, ""); got != e.want {
+			t.Errorf("%v\n got %s\nwant %s", e.outcome, got, e.want)
+		}
 	}
 }

@@ -14,17 +14,24 @@ type rows struct {
 	account, commandID, counterAccount, unit []string
 	reference, description, source, reason   []string
 	accountStatus                            []string
+	holdID, holdCounterAccount               []string
+	reversedCommandID, transferAccount       []string
 	sequence, position, logOffset, batchTo   []uint64
 	sequenceAfter                            []uint64
 	shard                                    []uint16
 	logTime, decidedAt, effectiveAt          []time.Time
+	businessDate                             []time.Time
+	holdExpiresAt                            []*time.Time
 	operation, status                        []int8
 	delta, balance, held, floor              []int64
+	holdRemaining, reversedTotal, asked      []int64
+	ceiling                                  []*int64
+	legs                                     [][]leg
 	metadata                                 []map[string]string
 	fingerprint, chain                       [][]byte
 }
 
-func (r *rows) append(shard int32, e row) {
+func (r *rows) append(shard int32, e *row) {
 	r.account = append(r.account, e.account)
 	r.sequence = append(r.sequence, e.sequence)
 	r.shard = append(r.shard, uint16(shard))
@@ -33,18 +40,29 @@ func (r *rows) append(shard int32, e row) {
 	r.logTime = append(r.logTime, e.logTime)
 	r.decidedAt = append(r.decidedAt, e.decidedAt)
 	r.effectiveAt = append(r.effectiveAt, e.effectiveAt)
+	r.businessDate = append(r.businessDate, e.businessDate)
 	r.commandID = append(r.commandID, e.commandID)
 	r.operation = append(r.operation, e.operation)
 	r.status = append(r.status, e.status)
 	r.reason = append(r.reason, e.reason)
 	r.counterAccount = append(r.counterAccount, e.counterAccount)
+	r.legs = append(r.legs, e.legs)
 	r.unit = append(r.unit, e.unit)
 	r.delta = append(r.delta, e.delta)
 	r.balance = append(r.balance, e.balance)
 	r.held = append(r.held, e.held)
 	r.floor = append(r.floor, e.floor)
+	r.ceiling = append(r.ceiling, e.ceiling)
 	r.sequenceAfter = append(r.sequenceAfter, e.sequenceAfter)
 	r.accountStatus = append(r.accountStatus, e.accountStatus)
+	r.holdID = append(r.holdID, e.holdID)
+	r.holdRemaining = append(r.holdRemaining, e.holdRemaining)
+	r.holdExpiresAt = append(r.holdExpiresAt, e.holdExpiresAt)
+	r.holdCounterAccount = append(r.holdCounterAccount, e.holdCounterAccount)
+	r.reversedCommandID = append(r.reversedCommandID, e.reversedCommandID)
+	r.reversedTotal = append(r.reversedTotal, e.reversedTotal)
+	r.transferAccount = append(r.transferAccount, e.transferAccount)
+	r.asked = append(r.asked, e.asked)
 	r.reference = append(r.reference, e.reference)
 	r.description = append(r.description, e.description)
 	r.metadata = append(r.metadata, e.metadata)
@@ -72,9 +90,12 @@ func (r *rows) columns() []tableColumn {
 	return []tableColumn{
 		{"account", r.account}, {"sequence", r.sequence}, {"shard", r.shard}, {"position", r.position},
 		{"log_offset", r.logOffset}, {"log_time", r.logTime}, {"decided_at", r.decidedAt}, {"effective_at", r.effectiveAt},
-		{"command_id", r.commandID}, {"operation", r.operation}, {"status", r.status}, {"reason", r.reason},
-		{"counter_account", r.counterAccount}, {"unit", r.unit}, {"delta", r.delta}, {"balance_after", r.balance},
-		{"held_after", r.held}, {"floor_after", r.floor}, {"sequence_after", r.sequenceAfter}, {"account_status", r.accountStatus},
+		{"business_date", r.businessDate}, {"command_id", r.commandID}, {"operation", r.operation}, {"status", r.status}, {"reason", r.reason},
+		{"counter_account", r.counterAccount}, {"legs", r.legs}, {"unit", r.unit}, {"delta", r.delta}, {"balance_after", r.balance},
+		{"held_after", r.held}, {"floor_after", r.floor}, {"ceiling_after", r.ceiling}, {"sequence_after", r.sequenceAfter},
+		{"account_status", r.accountStatus}, {"hold_id", r.holdID}, {"hold_remaining", r.holdRemaining}, {"hold_expires_at", r.holdExpiresAt},
+		{"hold_counter_account", r.holdCounterAccount}, {"reversed_command_id", r.reversedCommandID}, {"reversed_total", r.reversedTotal},
+		{"transfer_account", r.transferAccount}, {"asked_amount", r.asked},
 		{"reference", r.reference}, {"description", r.description}, {"metadata", r.metadata},
 		{"source", r.source}, {"fingerprint", r.fingerprint}, {"chain", r.chain}, {"batch_to", r.batchTo},
 	}
