@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -22,6 +23,16 @@ type eventLog struct {
 	cfg    kafka.Config
 	logger *zap.Logger
 	admin  *kadm.Client
+	// patience ends a wait in which nothing comes: Kafka is away, or the range no longer there. Whoever waits gives up and begins again, and
+	// hears of a stop in between.
+	patience time.Duration
+}
+
+var errNoProgress = errors.New("kafka gave nothing for too long")
+
+// eventLog makes one. A neighbour's transaction stays open for about a transaction timeout after its death, which its session outlives.
+func (w *Writer) eventLog(admin *kadm.Client) *eventLog {
+	return &eventLog{cfg: w.cfg.Kafka, logger: w.logger, admin: admin, patience: w.cfg.TransactionTimeout + w.cfg.SessionTimeout}
 }
 
 // lastWindow is how many offsets before the end are looked at first for the last event. Behind it stand at most transaction
@@ -29,8 +40,10 @@ type eventLog struct {
 const lastWindow = 64
 
 // stableEnd notes the high watermark and waits until the last stable offset has reached it: every transaction that was open then is
-// decided (rule 12). It returns that offset: all committed events are below it.
+// decided (rule 12). It returns that offset: all committed events are below it. It waits for patience at most.
 func (l *eventLog) stableEnd(ctx context.Context, shard int) (int64, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, l.patience, errNoProgress)
+	defer cancel()
 	var watermark, stable int64
 	watermark, err := l.offset(ctx, shard, l.admin.ListEndOffsets)
 	if err != nil {
@@ -142,18 +155,14 @@ func (l *eventLog) records(ctx context.Context, shard int, from, end int64, each
 	}
 	defer client.Close()
 	for next := from; next < end; {
-		fetches := client.PollRecords(ctx, lua.EventsMax)
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		for _, failed := range fetches.Errors() {
-			if isLogDamage(failed.Err) {
-				return errDamagedLog{fmt.Errorf("read events of shard %d: %w", shard, failed.Err)}
-			}
-			l.logger.Warn("fetch events", zap.Int("shard", shard), zap.Error(failed.Err))
+		waiting, cancel := context.WithTimeoutCause(ctx, l.patience, errNoProgress)
+		read, err := l.poll(waiting, client, shard)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("read events of shard %d from offset %d to %d: %w", shard, next, end, err)
 		}
 		var records []*kgo.Record
-		for _, r := range fetches.Records() {
+		for _, r := range read {
 			if r.Offset >= end {
 				next = end
 				break
@@ -173,6 +182,25 @@ func (l *eventLog) records(ctx context.Context, shard int, from, end int64, each
 		}
 	}
 	return nil
+}
+
+// poll waits for the next records, through errors that pass.
+func (l *eventLog) poll(ctx context.Context, client *kgo.Client, shard int) ([]*kgo.Record, error) {
+	for {
+		fetches := client.PollRecords(ctx, lua.EventsMax)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		for _, failed := range fetches.Errors() {
+			if isLogDamage(failed.Err) {
+				return nil, errDamagedLog{failed.Err}
+			}
+			l.logger.Warn("fetch events", zap.Int("shard", shard), zap.Error(failed.Err))
+		}
+		if records := fetches.Records(); len(records) > 0 {
+			return records, nil
+		}
+	}
 }
 
 func decodeEvent(r *kgo.Record) (*ledgerv1.Event, error) {

@@ -95,7 +95,7 @@ func Rebuild(ctx context.Context, cfg Config, logger *zap.Logger, shard int, fro
 		return Rebuilt{}, err
 	}
 	defer client.Close()
-	w.log = &eventLog{cfg: cfg.Kafka, logger: logger, admin: kadm.NewClient(client)}
+	w.log = w.eventLog(kadm.NewClient(client))
 	end, err := w.log.stableEnd(ctx, shard)
 	if err != nil {
 		return Rebuilt{}, err

@@ -121,7 +121,7 @@ func (w *Writer) begin(ctx context.Context) error {
 		return retry.Permanent(fmt.Errorf("kafka session: %w", err))
 	}
 	w.admin = kadm.NewClient(w.session.Client())
-	w.log = &eventLog{cfg: w.cfg.Kafka, logger: w.logger, admin: w.admin}
+	w.log = w.eventLog(w.admin)
 	// InitProducerID now, before anything is read: it aborts or completes what an earlier tenure left (rule 8).
 	if _, _, err := w.session.Client().ProducerID(ctx); err != nil {
 		w.end()
@@ -137,7 +137,8 @@ func (w *Writer) end() {
 	w.owned.reset()
 }
 
-// abort drops the open transaction and puts every shard in doubt (rule 8). It returns an error when the session itself is of no more use.
+// abort drops the open transaction and puts every shard in doubt (rule 8). It returns an error when the session itself is of no more use, which
+// it also is when Kafka does not answer for as long as the transaction lives there: it is aborted by then.
 func (w *Writer) abort(ctx context.Context, cause error) error {
 	w.owned.doubtAll()
 	if errors.Is(cause, errTenureOver) {
@@ -147,6 +148,8 @@ func (w *Writer) abort(ctx context.Context, cause error) error {
 		return nil
 	}
 	w.inTxn = false
+	ctx, cancel := context.WithTimeout(ctx, w.cfg.TransactionTimeout)
+	defer cancel()
 	if _, err := w.session.End(ctx, kgo.TryAbort); err != nil {
 		return fmt.Errorf("%w: abort: %w", errTenureOver, err)
 	}
