@@ -68,7 +68,7 @@ var mutations = []mutation{
 	{
 		name: "any-generation", breaks: "offsets are committed in whatever generation the client is by then (rule 6)",
 		edits:  []edit{{"ledger-writer/commit.go", "if request.MemberID != memberID || request.Generation != generation {", "if memberID == \"never\" && generation == -7 {"}},
-		module: "ledger-writer", test: "TestAWriterThatLostItsShardsCommitsNothing|TestWritersThatComeAndGoGiveEveryCommandOneOutcome",
+		module: "ledger-writer", test: "TestAClientThatMovedOnCommitsNothing",
 	},
 	{
 		name: "unknown-is-committed", breaks: "a commit whose outcome is unknown counts as confirmed (rule 8)",
@@ -98,7 +98,7 @@ var mutations = []mutation{
 	{
 		name: "no-wait-for-open-transactions", breaks: "the last event is read while a transaction is open (rule 12)",
 		edits:  []edit{{"ledger-writer/log.go", "if stable < watermark {", "if stable < 0 {"}},
-		module: "ledger-writer", test: "TestOpenTransactionsOfOthersAreWaitedForAndAbortedOnesNeverCount",
+		module: "ledger-writer", test: "TestTheLastEventIsReadWhenNoTransactionIsOpen",
 	},
 	{
 		name: "no-idle-check", breaks: "nobody looks at an idle shard (rule 17)",
