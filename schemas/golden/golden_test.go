@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+	"github.com/hotledger/hotledger/schemas/limits"
 )
 
 var add = flag.Bool("add", false, "encode the samples that the manifest does not list yet, and list them")
@@ -198,4 +199,35 @@ func read(t *testing.T, file string) []byte {
 		t.Fatal(err)
 	}
 	return content
+}
+
+// A caller's retry of an old command must pass today's checks too.
+func TestEverySampleOfACommandPasses(t *testing.T) {
+	t.Parallel()
+	for _, file := range files(t, "command.*.binpb") {
+		cmd := &ledgerv1.Command{}
+		if err := proto.Unmarshal(read(t, file), cmd); err != nil {
+			t.Fatal(err)
+		}
+		if why, err := limits.Command(cmd); err != nil {
+			t.Errorf("%s: %s: %v", file, why, err)
+		}
+	}
+}
+
+func TestEveryOperationHasASample(t *testing.T) {
+	t.Parallel()
+	seen := map[ledgerv1.Operation]bool{}
+	for _, file := range files(t, "command.*.binpb") {
+		cmd := &ledgerv1.Command{}
+		if err := proto.Unmarshal(read(t, file), cmd); err != nil {
+			t.Fatal(err)
+		}
+		seen[cmd.GetOperation()] = true
+	}
+	for number, name := range ledgerv1.Operation_name {
+		if number != 0 && !seen[ledgerv1.Operation(number)] {
+			t.Errorf("no sample of %s", name)
+		}
+	}
 }

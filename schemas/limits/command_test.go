@@ -7,40 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 	"github.com/hotledger/hotledger/schemas/limits"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const (
-	open   = ledgerv1.Operation_OPERATION_OPEN
-	debit  = ledgerv1.Operation_OPERATION_DEBIT
-	credit = ledgerv1.Operation_OPERATION_CREDIT
-	repair = ledgerv1.Operation_OPERATION_REPAIR
-)
-
-// good returns a command that passes, for a test to spoil.
-func good(operation ledgerv1.Operation) *ledgerv1.Command {
-	cmd := &ledgerv1.Command{CommandId: "c-1", Operation: operation, Account: "alice"}
-	switch operation {
-	case open:
-		cmd.Currency = "USD"
-	case repair:
-		cmd.Repair = &ledgerv1.RepairTerms{
-			Log:        &ledgerv1.AccountSnapshot{Sequence: 3, Balance: "100", Held: "0", Floor: "0", Unit: "USD/2"},
-			Generation: "3f2b8c1e-0000-4000-8000-000000000000", RunId: "run-1", BreakId: "break-1",
-		}
-	case debit, credit:
-		cmd.Currency, cmd.Amount = "USD", "1250"
-	case ledgerv1.Operation_OPERATION_UNSPECIFIED:
-	}
-	return cmd
-}
 
 // spoiled is what is done to a good command, and the reason that it must be rejected with.
 type spoiled struct {

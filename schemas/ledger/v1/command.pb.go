@@ -48,7 +48,8 @@ const (
 	// Changes floor and ceiling.
 	Operation_OPERATION_SET_LIMITS Operation = 10
 	// Refuses debits, credits or both from now on.
-	Operation_OPERATION_FREEZE   Operation = 11
+	Operation_OPERATION_FREEZE Operation = 11
+	// Ends what a freeze refuses: debits, credits or both.
 	Operation_OPERATION_UNFREEZE Operation = 12
 	// Ends an account that is empty and has no holds.
 	Operation_OPERATION_CLOSE Operation = 13
