@@ -39,8 +39,8 @@ model: ## the protocol of one shard, state by state
 	@cd e2e && go run ./cmd/model
 
 SEEDS ?= 10
-chaos: engines ## seeded faults against whole ledgers (SEEDS=10): seeds N violations 0
-	@cd e2e && go run ./cmd/chaos --seeds $(SEEDS)
+chaos: engines $(if $(filter apache,$(KAFKA)),kafka-jars) ## seeded faults against whole ledgers (SEEDS=10, KAFKA=apache for the real broker): seeds N violations 0
+	@cd e2e && go run ./cmd/chaos --seeds $(SEEDS) $(if $(KAFKA),--kafka $(KAFKA))
 
 sabotage: engines ## break the ledger in every way, under load: damaged N found N settled N false 0
 	@cd e2e && go run ./cmd/sabotage

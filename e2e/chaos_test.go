@@ -15,12 +15,14 @@ func TestASeedDrawsTheSamePlanAgain(t *testing.T) {
 	t.Parallel()
 	kinds := map[chaos.Kind]bool{}
 	for seed := range uint64(300) {
-		plan := chaos.Draw(seed)
-		if !reflect.DeepEqual(plan, chaos.Draw(seed)) {
-			t.Fatalf("seed %d draws two plans", seed)
-		}
-		for _, f := range plan.Faults {
-			kinds[f.Kind] = true
+		for _, apache := range []bool{false, true} {
+			plan := chaos.Draw(seed, apache)
+			if !reflect.DeepEqual(plan, chaos.Draw(seed, apache)) {
+				t.Fatalf("seed %d draws two plans", seed)
+			}
+			for _, f := range plan.Faults {
+				kinds[f.Kind] = true
+			}
 		}
 	}
 	for _, kind := range chaos.Kinds() {
@@ -63,15 +65,33 @@ func TestNoFaultBreaksAnInvariant(t *testing.T) {
 		t.Skip("about a minute")
 	}
 	for _, o := range []chaos.Options{{Seed: 1, Seeds: 2}, {Seeds: 1}} {
-		var text strings.Builder
-		o.Out = &text
-		result, err := chaos.Run(t.Context(), o)
-		t.Log("\n" + text.String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if result.Violations > 0 {
-			t.Errorf("%d of %d seeds violated an invariant", result.Violations, result.Seeds)
-		}
+		survive(t, o)
+	}
+}
+
+// TestNoFaultBreaksAnInvariantOnApacheKafka runs one seed on the real broker, which is killed in the middle.
+func TestNoFaultBreaksAnInvariantOnApacheKafka(t *testing.T) {
+	if testing.Short() {
+		t.Skip("about half a minute")
+	}
+	const seed = 202 // also wipes Redis, and kills a writer after its commit
+	plan := chaos.Draw(seed, true)
+	if !slices.ContainsFunc(plan.Faults, func(f chaos.Fault) bool { return f.Kind == chaos.KafkaKill }) {
+		t.Fatalf("seed %d kills no broker: %v", seed, plan.Faults)
+	}
+	survive(t, chaos.Options{Apache: true, Seed: seed, Seeds: 1})
+}
+
+func survive(t *testing.T, o chaos.Options) {
+	t.Helper()
+	var text strings.Builder
+	o.Out = &text
+	result, err := chaos.Run(t.Context(), o)
+	t.Log("\n" + text.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Violations > 0 {
+		t.Errorf("%d of %d seeds violated an invariant", result.Violations, result.Seeds)
 	}
 }

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"net"
@@ -14,9 +15,11 @@ import (
 	"github.com/hotledger/hotledger/sandbox"
 )
 
-// broker is Kafka in this process, with everything that can go wrong between it and a client.
+// broker is Kafka, with everything that can go wrong between it and a client: in this process, or the real one behind a front.
 type broker struct {
-	*sandbox.Kafka
+	fake  *sandbox.Kafka // nil: the real one
+	real  *sandbox.ApacheKafka
+	front *front // of the real one
 
 	mu     sync.Mutex
 	losing map[int16]int              // request key -> answers to lose
@@ -25,10 +28,12 @@ type broker struct {
 	faults []*kfake.FaultHandle
 }
 
-func startBroker() (*broker, error) {
+func startBroker(ctx context.Context, apache bool) (_ *broker, err error) {
 	b := &broker{losing: map[int16]int{}}
-	var err error
-	b.Kafka, err = sandbox.StartKafka(sandbox.KafkaOptions{Options: []kfake.Opt{
+	if apache {
+		return b, b.startApache(ctx)
+	}
+	b.fake, err = sandbox.StartKafka(sandbox.KafkaOptions{Options: []kfake.Opt{
 		kfake.BrokerConfigs(map[string]string{"group.min.session.timeout.ms": "100"}), // Kafka's default is 6 s
 		kfake.ListenFn(func(network, address string) (net.Listener, error) {
 			inner, err := net.Listen(network, address)
@@ -36,6 +41,23 @@ func startBroker() (*broker, error) {
 		}),
 	}})
 	return b, err
+}
+
+// addr is host:port that clients are given.
+func (b *broker) addr() string {
+	if b.front != nil {
+		return b.front.addr()
+	}
+	return b.fake.Addrs()[0]
+}
+
+func (b *broker) close() {
+	if b.front != nil {
+		b.front.close()
+		_ = b.real.Stop() // it is in a directory of its own, and nobody uses it any more
+		return
+	}
+	b.fake.Close()
 }
 
 // writersGroup is the default of LEDGER_WRITER_GROUP.
@@ -79,7 +101,7 @@ func (b *broker) answerWith(detail string, count int) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.faults = append(b.faults, b.Cluster().Fault(fault))
+	b.faults = append(b.faults, b.fake.Cluster().Fault(fault))
 	return nil
 }
 

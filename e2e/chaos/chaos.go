@@ -31,6 +31,8 @@ type Options struct {
 	Seed uint64
 	// Kinds of faults that are drawn; empty = all.
 	Kinds []Kind
+	// Apache runs the real Apache Kafka. Faults that only the embedded one can produce are not drawn then; it is killed instead.
+	Apache bool
 	// KeepGoing after a violation.
 	KeepGoing bool
 	// Limit ends the run after the seed that is running then; 0 = none.
@@ -107,7 +109,7 @@ func runSeed(ctx context.Context, o Options, seed uint64, rows *sandbox.ClickHou
 		return false, err
 	}
 	begin := time.Now()
-	w, err := newWorld(ctx, Draw(seed, o.Kinds...), rows, programs, dir)
+	w, err := newWorld(ctx, Draw(seed, o.Apache, o.Kinds...), rows, programs, dir)
 	if err != nil {
 		return false, err
 	}
@@ -132,7 +134,8 @@ type report struct {
 	operations, unknown int
 	hits                int // requests and answers that were spoiled
 	quiet, took         time.Duration
-	faults, recoveries  map[string]int
+	faults              map[Kind]int
+	recoveries          map[string]int
 }
 
 // play is a seed from its first command to its verdict.
@@ -156,15 +159,20 @@ func (w *world) play(ctx context.Context) (*report, error) {
 	active, calm := context.WithTimeout(ctx, w.plan.Active)
 	defer calm()
 	var busy sync.WaitGroup
+	watching, unwatched := context.WithCancel(ctx)
+	var watcher sync.WaitGroup
+	defer watcher.Wait()
+	defer unwatched()
+	watcher.Go(func() { w.watch(watching) })
 	busy.Go(func() { w.remember(active) })
 	busy.Go(func() { w.unleash(ctx) })
 	w.historian.run(active, w.plan.Seed, w.client)
 	sent := w.waves(ctx)
 	busy.Wait()
-	r := &report{faults: map[string]int{}, hits: w.heal()}
+	r := &report{faults: map[Kind]int{}, hits: w.heal()}
 	w.note("healed")
 	for _, f := range w.plan.Faults {
-		r.faults[string(f.Kind)]++
+		r.faults[f.Kind]++
 	}
 	healed := time.Now()
 	w.historian.clients.Wait()
@@ -178,6 +186,8 @@ func (w *world) play(ctx context.Context) (*report, error) {
 		w.dump()
 	}
 	r.quiet = time.Since(healed)
+	unwatched()
+	watcher.Wait()
 	verdict := w.judge(ctx, quiet == nil)
 	r.commands, r.events = verdict.Commands, verdict.Events
 	var problems []string
@@ -217,13 +227,17 @@ func (r *report) print(out io.Writer, w *world) {
 	if len(w.complaints) > 0 {
 		verdict = "VIOLATED"
 	}
-	say("seed %d %s  %.1f s (quiet %.1f s)  %d commands, %d events, %d operations (%d unknown), %d spoiled | faults %s | recoveries %s\n",
-		w.plan.Seed, verdict, r.took.Seconds(), r.quiet.Seconds(), r.commands, r.events, r.operations, r.unknown, r.hits, counts(r.faults), counts(r.recoveries))
+	say("seed %d %s  %.1f s (quiet %.1f s)  %d commands, %d events, %d operations (%d unknown), %d spoiled | faults %s | recoveries %s | reconciliations %s\n",
+		w.plan.Seed, verdict, r.took.Seconds(), r.quiet.Seconds(), r.commands, r.events, r.operations, r.unknown, r.hits, counts(r.faults), counts(r.recoveries), counts(w.runs))
 	if len(w.complaints) == 0 {
 		return
 	}
-	say("  run it again: go run ./cmd/chaos --seeds 1 --seed %d   logs: %s\n", w.plan.Seed, w.dir)
-	say("  %d writers, %d projectors, batches of %d\n", w.plan.Writers, w.plan.Projectors, w.plan.BatchRecords)
+	broker := ""
+	if w.plan.Apache {
+		broker = " --kafka apache"
+	}
+	say("  run it again: go run ./cmd/chaos --seeds 1 --seed %d%s   logs: %s\n", w.plan.Seed, broker, w.dir)
+	say("  %d writers, %d projectors, batches of %d, rebuilds from clickhouse: %t\n", w.plan.Writers, w.plan.Projectors, w.plan.BatchRecords, w.plan.FromClickHouse)
 	for _, c := range w.complaints {
 		say("  - %s\n", c)
 	}
@@ -232,7 +246,7 @@ func (r *report) print(out io.Writer, w *world) {
 	}
 }
 
-func counts(m map[string]int) string {
+func counts[K ~string](m map[K]int) string {
 	var words []string
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		words = append(words, fmt.Sprintf("%s:%d", key, m[key]))

@@ -114,6 +114,10 @@ func (w *world) inject(ctx context.Context, f Fault) error {
 		return w.broker.answerWith(f.Detail, f.Count)
 	case KafkaLoseReply:
 		w.broker.loseReplies(f.Detail, f.Count)
+	case KafkaKill:
+		w.kafkaMu.Lock()
+		defer w.kafkaMu.Unlock()
+		return w.broker.kill(ctx, func() { w.sleep(ctx, f.For) })
 	case ClickHouseKill:
 		return w.killRows(ctx, f.For)
 	case ClickHouseLose:

@@ -29,6 +29,7 @@ const (
 	Rebalance        Kind = "rebalance"          // writers leave and join in good order
 	KafkaError       Kind = "kafka-error"        // the broker answers with an error
 	KafkaLoseReply   Kind = "kafka-lose-reply"   // the broker does it, the answer is lost
+	KafkaKill        Kind = "kafka-kill"         // kill -9, restart: of the real broker, the embedded one is in this process
 	ClickHouseKill   Kind = "clickhouse-kill"    // kill -9, restart
 	ClickHouseLose   Kind = "clickhouse-lose"    // rows are stored, the answer is lost
 	ClickHouseRefuse Kind = "clickhouse-refuse"  // no connections
@@ -54,8 +55,19 @@ func Kinds() []Kind {
 var weights = []weighted{
 	{RedisWipe, 6}, {RedisRestore, 8}, {RedisFork, 6}, {RedisLoseKey, 4}, {RedisFlush, 3}, {RedisLoseReplies, 8}, {RedisLate, 8}, {RedisCut, 4}, {RedisFull, 3},
 	{WriterPause, 10}, {WriterKill, 5}, {WriterTrap, 12}, {WriterDieCommit, 6}, {Rebalance, 5},
-	{KafkaError, 16}, {KafkaLoseReply, 10},
+	{KafkaError, 16}, {KafkaLoseReply, 10}, {KafkaKill, 8},
 	{ClickHouseKill, 3}, {ClickHouseLose, 4}, {ClickHouseRefuse, 2}, {ProjectorKill, 4}, {ProjectorLeave, 2},
+}
+
+// possible tells whether a kind of fault can be produced.
+func possible(kind Kind, apache bool) bool {
+	switch kind { //nolint:exhaustive // the others need no particular broker
+	case KafkaError:
+		return !apache // the embedded one answers as it is told
+	case KafkaKill:
+		return apache // the embedded one lives in this process
+	}
+	return true
 }
 
 // forgetting kinds let Redis's state go back: what was read from Redis alone before may then not have happened.
@@ -99,8 +111,10 @@ type Wave struct {
 // Plan is everything that a seed decides. What it cannot decide is the timing of threads and processes.
 type Plan struct {
 	Seed                uint64
+	Apache              bool // the real Apache Kafka instead of the embedded one
 	Writers, Projectors int
 	BatchRecords        int
+	FromClickHouse      bool          // shards are rebuilt from ClickHouse and the log's tail, where it proves to be a prefix
 	Active              time.Duration // how long there are waves and faults
 	Waves               []Wave
 	Faults              []Fault
@@ -120,15 +134,20 @@ const (
 	faultsMore  = 7 // at most so many more
 )
 
-// Draw makes the plan of a seed, of the given kinds of faults alone, or of all. The same seed gives the same plan for ever, unless this file
-// changes.
-func Draw(seed uint64, kinds ...Kind) Plan {
+// Draw makes the plan of a seed, of the given kinds of faults alone, or of all, as far as the broker allows. The same seed gives the same plan for
+// ever, unless this file changes.
+func Draw(seed uint64, apache bool, kinds ...Kind) Plan {
+	if len(kinds) == 0 {
+		kinds = Kinds()
+	}
+	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k Kind) bool { return !possible(k, apache) })
 	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable on purpose
-	p := Plan{Seed: seed, Writers: 1 + r.IntN(3), Projectors: 1 + r.IntN(2), Active: activePhase}
+	p := Plan{Seed: seed, Apache: apache, Writers: 1 + r.IntN(3), Projectors: 1 + r.IntN(2), Active: activePhase}
 	p.BatchRecords = []int{20, 100, 1000}[r.IntN(3)]
 	for range wavesMin + r.IntN(5) {
 		p.Waves = append(p.Waves, Wave{At: within(r, p.Active), Commands: 50 + r.IntN(400)})
 	}
+	p.FromClickHouse = r.IntN(2) == 0
 	for range faultsMin + r.IntN(faultsMore+1) {
 		p.Faults = append(p.Faults, drawFault(r, p.Active, kinds))
 	}
@@ -145,7 +164,7 @@ func drawFault(r *rand.Rand, active time.Duration, kinds []Kind) Fault {
 	total := 0
 	var drawn []weighted
 	for _, w := range weights {
-		if len(kinds) == 0 || slices.Contains(kinds, w.kind) {
+		if slices.Contains(kinds, w.kind) {
 			drawn, total = append(drawn, w), total+w.weight
 		}
 	}
@@ -173,7 +192,7 @@ func detail(r *rand.Rand, f *Fault) {
 		f.For = within(r, 1500*time.Millisecond)
 	case RedisLoseKey:
 		f.Detail = one(r, "accounts", "outcomes", "outbox", "head", "accounts-mark", "outcomes-mark", "head-chain")
-	case RedisFlush, RedisCut, RedisFull, ClickHouseRefuse, ClickHouseKill:
+	case RedisFlush, RedisCut, RedisFull, KafkaKill, ClickHouseRefuse, ClickHouseKill:
 		f.For = short
 	case RedisLoseReplies, ClickHouseLose:
 		f.Count, f.For = 1+r.IntN(5), short*2

@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -16,8 +15,6 @@ import (
 	"github.com/hotledger/hotledger/lua"
 	"github.com/hotledger/hotledger/reconciler"
 	"github.com/hotledger/hotledger/schemas/topics"
-
-	"go.uber.org/zap"
 )
 
 const (
@@ -135,13 +132,8 @@ func (w *world) judge(ctx context.Context, quiet bool) *auditor.Verdict {
 	if !quiet {
 		return verdict
 	}
-	r, err := reconciler.New(w.reconcile, zap.NewNop(), nil)
+	report, err := w.reconcileOnce(ctx, w.reconcile)
 	if err != nil {
-		w.complain("reconcile: %v", err)
-		return verdict
-	}
-	report, err := r.Run(ctx)
-	if err = errors.Join(err, r.Close()); err != nil {
 		w.complain("reconcile: %v", err)
 		return verdict
 	}
@@ -150,7 +142,7 @@ func (w *world) judge(ctx context.Context, quiet bool) *auditor.Verdict {
 	}
 	for _, b := range report.Breaks {
 		if b.Class != reconciler.DeadLettersUnattended { // the workload sends poison on purpose
-			w.complain("the reconciler: %s shard %d account %q: %s; redis %v, log %v", b.Class, b.Shard, b.Account, b.Detail, b.Redis, b.Log)
+			w.complain("the last reconciliation: %s", describeBreak(b))
 		}
 	}
 	return verdict
@@ -158,6 +150,7 @@ func (w *world) judge(ctx context.Context, quiet bool) *auditor.Verdict {
 
 var (
 	found   = regexp.MustCompile(`"msg":"shard recovered from".*?"found":"(\w+)","why":"([^":]*)`)
+	archive = regexp.MustCompile(`"msg":"rebuilding from clickhouse`)
 	takenBy = regexp.MustCompile(`"verdict":"(\w+)"`)
 )
 
@@ -172,6 +165,9 @@ func (w *world) recoveries() map[string]int {
 				name = "fork"
 			}
 			counts[name]++
+		}
+		if n := len(archive.FindAll(text, -1)); n > 0 {
+			counts["from-clickhouse"] += n
 		}
 	}
 	for _, s := range w.projectors {

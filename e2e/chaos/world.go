@@ -62,9 +62,12 @@ type world struct {
 
 	started time.Time
 	close   []func()
+	spoiled []string                   // environment of whoever goes through the proxies
+	runs    map[reconciler.Verdict]int // of watch, which writes it until it ends
 
 	redisMu    sync.Mutex // one fault of Redis's process at a time
 	rowsMu     sync.Mutex // the same for ClickHouse
+	kafkaMu    sync.Mutex // and for Kafka
 	storesMu   sync.Mutex
 	stores     [][]byte // older states of Redis, the oldest first
 	mu         sync.Mutex
@@ -76,18 +79,19 @@ type world struct {
 func (w *world) environment(redisAddr, rowsAddr string) []string {
 	suffix := fmt.Sprintf("%d_%d", w.plan.Seed, time.Now().UnixNano())
 	return []string{
-		"KAFKA_BROKERS=" + w.broker.Addrs()[0], fmt.Sprintf("LEDGER_SHARDS=%d", shards), "REDIS_ADDRS=" + redisAddr, "CLICKHOUSE_ADDRS=" + rowsAddr,
+		"KAFKA_BROKERS=" + w.broker.addr(), fmt.Sprintf("LEDGER_SHARDS=%d", shards), "REDIS_ADDRS=" + redisAddr, "CLICKHOUSE_ADDRS=" + rowsAddr,
 		"CLICKHOUSE_DATABASE=ledger_" + suffix, "CLICKHOUSE_FINANCE_DATABASE=finance_" + suffix,
 		"REDIS_TIMEOUT=300ms", "LEDGER_WRITER_REDIS_BUDGET=700ms", "LEDGER_WRITER_TRANSACTION_TIMEOUT=1200ms", "LEDGER_WRITER_SESSION_TIMEOUT=1800ms",
 		"LEDGER_WRITER_IDLE_CHECK=1s", fmt.Sprintf("LEDGER_WRITER_BATCH_RECORDS=%d", w.plan.BatchRecords),
 		"PROJECTOR_BATCH_WAIT=150ms", "PROJECTOR_INSERT_TIMEOUT=2s", "PROJECTOR_BATCH_ROWS=300",
-		"PRODUCER_OUTCOME_TIMEOUT=3s", "PRODUCER_SOURCE=chaos",
+		fmt.Sprintf("LEDGER_WRITER_REBUILD_FROM_CLICKHOUSE=%t", w.plan.FromClickHouse),
+		"PRODUCER_OUTCOME_TIMEOUT=3s", "PRODUCER_SOURCE=chaos", "RECONCILER_BARRIER_TIMEOUT=8s", "RECONCILER_OUTCOME_TIMEOUT=8s",
 	}
 }
 
 // newWorld starts everything of a seed, healthy.
 func newWorld(ctx context.Context, plan Plan, rows *sandbox.ClickHouse, programs binaries, dir string) (w *world, err error) {
-	w = &world{plan: plan, dir: dir, shared: rows, load: workload.New(plan.Seed, shards)}
+	w = &world{plan: plan, dir: dir, shared: rows, load: workload.New(plan.Seed, shards), runs: map[reconciler.Verdict]int{}}
 	w.load.ReplyTo, w.load.Strays = "chaos-workload", true
 	defer func() {
 		if err != nil {
@@ -101,14 +105,14 @@ func newWorld(ctx context.Context, plan Plan, rows *sandbox.ClickHouse, programs
 	if err := w.connect(ctx, direct); err != nil {
 		return w, err
 	}
-	spoiled := append(append([]string{}, direct...), "REDIS_ADDRS="+w.toRedis.Addr(), "CLICKHOUSE_ADDRS="+w.toRows.Addr())
+	w.spoiled = append(append([]string{}, direct...), "REDIS_ADDRS="+w.toRedis.Addr(), "CLICKHOUSE_ADDRS="+w.toRows.Addr())
 	for i := range writersMax {
 		name := fmt.Sprintf("writer-%d", i)
-		w.writers = append(w.writers, w.service(name, programs.writer, append(spoiled, "LEDGER_WRITER_INSTANCE_ID="+name)))
+		w.writers = append(w.writers, w.service(name, programs.writer, append(w.spoiled, "LEDGER_WRITER_INSTANCE_ID="+name)))
 	}
 	for i := range plan.Projectors {
 		name := fmt.Sprintf("projector-%d", i)
-		w.projectors = append(w.projectors, w.service(name, programs.projector, append(spoiled, "PROJECTOR_MIGRATE=false")))
+		w.projectors = append(w.projectors, w.service(name, programs.projector, append(w.spoiled, "PROJECTOR_MIGRATE=false")))
 	}
 	for _, s := range append(append([]*service{}, w.writers[:plan.Writers]...), w.projectors...) {
 		if err := s.start(""); err != nil {
@@ -120,10 +124,10 @@ func newWorld(ctx context.Context, plan Plan, rows *sandbox.ClickHouse, programs
 }
 
 func (w *world) startEngines(ctx context.Context) (err error) {
-	if w.broker, err = startBroker(); err != nil {
+	if w.broker, err = startBroker(ctx, w.plan.Apache); err != nil {
 		return err
 	}
-	w.close = append(w.close, w.broker.Close)
+	w.close = append(w.close, w.broker.close)
 	if w.redis, err = sandbox.StartRedis(ctx, sandbox.RedisOptions{Dir: filepath.Join(w.dir, "redis")}); err != nil {
 		return err
 	}

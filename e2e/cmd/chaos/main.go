@@ -20,7 +20,7 @@ var errSurvived = errors.New("the protocol was broken and nothing noticed")
 
 func start(ctx context.Context, args []string) error {
 	o := chaos.Options{Out: os.Stdout}
-	minutes, mutate, only := 0.0, false, ""
+	minutes, mutate, only, broker := 0.0, false, "", ""
 	var kinds []string
 	command := &cobra.Command{
 		Use: "chaos", Short: "Faults drawn by a seed against a whole ledger; then the invariants are checked", Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
@@ -36,6 +36,13 @@ func start(ctx context.Context, args []string) error {
 			for _, kind := range kinds {
 				o.Kinds = append(o.Kinds, chaos.Kind(kind))
 			}
+			switch broker {
+			case "embedded":
+			case "apache":
+				o.Apache = true
+			default:
+				return fmt.Errorf("--kafka: %q is neither embedded nor apache", broker)
+			}
 			o.Limit = time.Duration(minutes * float64(time.Minute))
 			result, err := chaos.Run(cmd.Context(), o)
 			fmt.Printf("seeds %d violations %d\n", result.Seeds, result.Violations)
@@ -49,6 +56,7 @@ func start(ctx context.Context, args []string) error {
 	flags.IntVar(&o.Seeds, "seeds", 5, "how many seeds; 0 = until --minutes are over")
 	flags.Uint64Var(&o.Seed, "seed", 0, "the first seed; 0 = drawn")
 	flags.StringSliceVar(&kinds, "kinds", nil, "kinds of faults to draw, separated by commas, such as redis-wipe,writer-pause; none = all")
+	flags.StringVar(&broker, "kafka", "embedded", "the broker: embedded, which answers with errors on request, or apache, the real one, which is killed and restarted")
 	flags.BoolVar(&o.KeepGoing, "keep-going", false, "go on after a violation")
 	flags.BoolVar(&o.Keep, "keep-logs", false, "leave the services' logs of every seed, not only of violated ones")
 	flags.Float64Var(&minutes, "minutes", 0, "begin no seed after so many minutes; 0 = no limit")
