@@ -36,7 +36,7 @@ bench: engines postgres ## every figure, about ten minutes: name value unit rati
 	@cd e2e && go run ./cmd/bench
 
 model: ## the protocol of one shard, state by state
-	@cd e2e && go run ./cmd/model
+	@cd e2e && go run ./cmd/model && go run ./cmd/model --forget --faults clock=2,skew=1,jump=1,wipe=1
 
 SEEDS ?= 10
 chaos: engines $(if $(filter apache,$(KAFKA)),kafka-jars) ## seeded faults against whole ledgers (SEEDS=10, KAFKA=apache for the real broker): seeds N violations 0

@@ -9,19 +9,21 @@ import (
 
 // State is all that the model knows at one moment. It refers to nothing outside itself, so states are copied, compared and hashed as they are.
 type State struct {
-	servers [2]Store
-	main    uint8
-	copied  bool
-	copy    Store
-	delayed Call
-	log     Log
-	txns    [2]Txn
-	offset  uint8 // committed, of the commands
-	owner   uint8 // whom the group gives the shard
-	writers [2]Writer
-	told    [historyMax]Event
-	now     uint8
-	left    Faults
+	servers   [2]Store
+	main      uint8
+	copied    bool
+	copy      Store
+	delayed   Call
+	log       Log
+	txns      [2]Txn
+	offset    uint8 // committed, of the commands
+	owner     uint8 // whom the group gives the shard
+	writers   [2]Writer
+	told      [historyMax]Event
+	archive   History           // how far ClickHouse was, when it was last asked; in a shard that forgets
+	firstSeen [historyMax]uint8 // 1 + when a command was first sent, by its caller; kept on retries
+	now       uint8
+	left      Faults
 	// violation of the move that led here
 	violation Violation
 }
@@ -32,6 +34,7 @@ type Model struct {
 	Writers      int   // 1 or 2
 	CallCommands uint8 // commands of one call of apply.lua, 1 or 2
 	Faults       Faults
+	Forgets      bool // outcomes that are beyond the dedupe window
 	// Liveness also checks that quiet can be reached from every state without further faults. It takes memory for every move, and looks only
 	// at explorations that were not cut.
 	Liveness bool
@@ -40,18 +43,17 @@ type Model struct {
 }
 
 // New checks the bounds and returns a model of a variant; the zero Variant is the right protocol.
-func New(commands, writers, callCommands int, faults Faults, v Variant) (*Model, error) {
+func New(commands, writers, callCommands int, faults Faults, forgets bool, v Variant) (*Model, error) {
 	if commands < 1 || commands > historyMax || writers < 1 || writers > 2 || callCommands < 1 || callCommands > batchMax {
 		return nil, fmt.Errorf("%d commands, %d writers, %d commands a call: 1-%d, 1-2 and 1-%d are possible", commands, writers, callCommands, historyMax, batchMax)
 	}
-	return &Model{Commands: commands, Writers: writers, CallCommands: uint8(callCommands), Faults: faults, variant: v, commands: commandsOf(commands)}, nil
+	return &Model{Commands: commands, Writers: writers, CallCommands: uint8(callCommands), Faults: faults, Forgets: forgets, variant: v, commands: commandsOf(commands, forgets)}, nil
 }
 
 // initial is a shard at its beginning: the first writer has it.
 func (m *Model) initial() State {
-	s := State{left: m.Faults}
-	s.servers[0].write(genesis)
-	s.servers[0].balance = openingBalance
+	s := State{left: m.Faults, now: start}
+	s.servers[0].write(opening)
 	for w := range s.writers {
 		s.writers[w] = Writer{step: top, current: true}
 	}

@@ -24,11 +24,13 @@ const (
 	Late                   // the markers of a transaction are written at some time after its end
 	Timeout                // the coordinator aborts the transaction of a silent writer
 	Clock                  // time passes between two decisions
+	Skew                   // a command was sent long before it is polled, or its caller's clock is ahead, within the margin
+	Jump                   // the clock of a writer is anything in one turn
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
-	"crash", "rebalance", "rollback", "fork", "wipe", "key", "loss", "delay", "abort", "unknown", "late", "timeout", "clock",
+	"crash", "rebalance", "rollback", "fork", "wipe", "key", "loss", "delay", "abort", "unknown", "late", "timeout", "clock", "skew", "jump",
 }
 
 // String is the fault's name, as ParseFaults reads it.
@@ -107,6 +109,7 @@ func (x *expansion) world() {
 	x.arrivals()
 	x.group()
 	x.redisFaults()
+	x.timer()
 	for w := range x.m.Writers {
 		me := x.from.writers[w]
 		if s := x.from; me.step != begin && s.spend(Crash) {
@@ -199,7 +202,10 @@ func (x *expansion) redisFaults() {
 		s.servers[s.main] = Store{}
 		x.fault(world, "Redis is wiped", &s)
 	}
-	for _, k := range []Key{accountsKey, outcomesKey, outboxKey, headKey} {
+	for _, k := range []Key{accountsKey, outcomesKey, outboxKey, headKey, oldKey} {
+		if k == oldKey && !x.m.Forgets {
+			continue // it is always empty
+		}
 		s := x.from
 		if r := &s.servers[s.main]; r.keys&k != 0 && s.spend(LostKey) {
 			r.lose(k)
@@ -208,7 +214,7 @@ func (x *expansion) redisFaults() {
 	}
 }
 
-var keyNames = map[Key]string{accountsKey: "accounts", outcomesKey: "outcomes", outboxKey: "outbox", headKey: "head"}
+var keyNames = map[Key]string{accountsKey: "accounts", outcomesKey: "outcomes", outboxKey: "outbox", headKey: "head", oldKey: "older outcomes"}
 
 func (r *Store) lose(k Key) {
 	r.keys &^= k
@@ -217,11 +223,13 @@ func (r *Store) lose(k Key) {
 	case accountsKey:
 		r.accountsAt, r.balance = genesis, 0
 	case outcomesKey:
-		r.outcomesAt, r.remembered = genesis, [historyMax]Event{}
+		r.outcomesAt, r.recent = genesis, [historyMax]Event{}
+	case oldKey:
+		r.oldAt, r.old = genesis, [historyMax]Event{}
 	case outboxKey:
 		r.outboxAt, r.outbox = genesis, Outbox{}
 	default:
-		r.head = genesis
+		r.head, r.window = genesis, window{}
 	}
 }
 

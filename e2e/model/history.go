@@ -17,6 +17,7 @@ func newEvent(id int, o Outcome, now uint8) Event { return Event(uint8(id+1) | u
 
 func (e Event) id() int          { return int(e&7) - 1 }
 func (e Event) outcome() Outcome { return Outcome(e >> 3 & 3) }
+func (e Event) decidedAt() uint8 { return uint8(e >> 5) }
 
 // History is a head: the position and everything the chain is a hash of, packed with the oldest event in the lowest byte. Two heads have the
 // same chain exactly if their histories are equal, so the model's hash has no collisions. It holds four events.
@@ -60,17 +61,23 @@ func (h History) holds(e Event) bool {
 type Command struct {
 	id       int
 	delta    int8
-	deadline bool // expires when the clock has moved
+	deadline bool // expires when the clock has moved from where it starts
 }
+
+// start of the clock.
+const start = 1
 
 // openingBalance of the only account: enough for one of the debits.
 const openingBalance = 1
 
 // commandsOf is the topic with n ids, one of which is sent twice. A and B want the same money; A has a deadline, so that what is decided
 // again later may come out otherwise.
-func commandsOf(n int) []Command {
+func commandsOf(n int, forgets bool) []Command {
 	a, b := Command{id: 0, delta: -1, deadline: true}, Command{id: 1, delta: -1}
 	c, d := Command{id: 2, delta: +1}, Command{id: 3, delta: -1}
+	if forgets {
+		return [...][]Command{{a, a, a}, {a, b, a, a}, {a, b, a, c, a}, {a, b, c, a, d, a}}[n-1]
+	}
 	switch n {
 	case 1:
 		return []Command{a, a}
@@ -85,7 +92,7 @@ func commandsOf(n int) []Command {
 // decide is what apply.lua decides about a command of an unknown id.
 func (c Command) decide(balance int8, now uint8) Outcome {
 	switch {
-	case c.deadline && now > 0:
+	case c.deadline && now > start:
 		return Expired
 	case balance+c.delta < 0:
 		return Insufficient
@@ -106,13 +113,29 @@ func (m *Model) deltaOf(e Event) int8 {
 	return 0
 }
 
-// fold is the balance and the outcomes that a history amounts to.
-func (m *Model) fold(h History) (balance int8, remembered [historyMax]Event) {
-	balance = openingBalance
+// contents of a shard: what its keys amount to.
+type contents struct {
+	head        History
+	balance     int8
+	recent, old [historyMax]Event // outcomes, by command id: of the bucket at work, and of the one before
+	window      window
+}
+
+var opening = contents{balance: openingBalance}
+
+func (c *contents) outcome(id int) Event { return c.recent[id] | c.old[id] }
+
+func (c *contents) add(m *Model, e Event) {
+	c.balance += m.deltaOf(e)
+	c.recent[e.id()] = e
+	c.head = c.head.next(e)
+}
+
+// fold is what a history amounts to.
+func (m *Model) fold(h History) contents {
+	c := opening
 	for i := range h.position() {
-		e := h.event(i)
-		balance += m.deltaOf(e)
-		remembered[e.id()] = e
+		m.replayEvent(&c, h.event(i))
 	}
-	return balance, remembered
+	return c
 }

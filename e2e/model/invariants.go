@@ -61,7 +61,7 @@ func (m *Model) checkLog(h History) Violation {
 		if command.id != e.id() {
 			return outOfOrder
 		}
-		if command.decide(balance, uint8(e>>5)) != e.outcome() {
+		if command.decide(balance, e.decidedAt()) != e.outcome() {
 			return wrongDecision
 		}
 		seen |= 1 << e.id()
@@ -73,8 +73,8 @@ func (m *Model) checkLog(h History) Violation {
 }
 
 func (m *Model) isFold(r *Store) bool {
-	balance, remembered := m.fold(r.head)
-	return r.condition() == Whole && r.balance == balance && r.remembered == remembered
+	remembers := r.remembersWindow() || m.without(ScriptForgets) || m.without(TurnMovesHorizon)
+	return r.condition() == Whole && r.balance == m.fold(r.head).balance && remembers
 }
 
 // checkQuiet looks at a state in which nothing happens any more unless something fails.

@@ -16,13 +16,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // statesMax keeps a run within seconds, also with the race detector.
 const statesMax = 60_000
 
-func explore(t *testing.T, commands, callCommands int, faults string, v Variant, statesMax int) Result {
+func explore(t *testing.T, commands, callCommands int, faults string, forgets bool, v Variant, statesMax int) Result {
 	t.Helper()
 	budget, err := ParseFaults(faults)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := New(commands, 2, callCommands, budget, v)
+	m, err := New(commands, 2, callCommands, budget, forgets, v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,30 +35,40 @@ func TestTheProtocolHolds(t *testing.T) {
 	for _, c := range []struct {
 		commands, callCommands int
 		faults                 string
+		forgets                bool
 	}{
-		{2, 1, "0"},
-		{1, 1, "crash=1"},
-		{2, 1, "rebalance=1"},
-		{2, 1, "rollback=2"},
-		{2, 1, "fork=2"},
-		{2, 1, "wipe=2"},
-		{2, 1, "key=2"},
-		{2, 1, "loss=3"},
-		{2, 1, "delay=2"},
-		{2, 1, "abort=2"},
-		{1, 2, "unknown=1"},
-		{2, 1, "late=3"},
-		{1, 1, "timeout=1"},
-		{2, 1, "rollback=1,clock=1,loss=1"},
-		{1, 1, "2:rollback=1,wipe=1,loss=1,delay=1,clock=1"},
-		{2, 2, "rollback=1,delay=1,clock=1"},
-		{2, 1, "wipe=1,delay=1"},
-		{4, 2, "1:rollback=1,fork=1,wipe=1,key=1,loss=1,delay=1,abort=1,late=1"},
-		{1, 1, "unknown=1,late=1"},
+		{2, 1, "0", false},
+		{1, 1, "crash=1", false},
+		{2, 1, "rebalance=1", false},
+		{2, 1, "rollback=2", false},
+		{2, 1, "fork=2", false},
+		{2, 1, "wipe=2", false},
+		{2, 1, "key=2", false},
+		{2, 1, "loss=3", false},
+		{2, 1, "delay=2", false},
+		{2, 1, "abort=2", false},
+		{1, 2, "unknown=1", false},
+		{2, 1, "late=3", false},
+		{1, 1, "timeout=1", false},
+		{2, 1, "rollback=1,clock=1,loss=1", false},
+		{1, 1, "2:rollback=1,wipe=1,loss=1,delay=1,clock=1", false},
+		{2, 2, "rollback=1,delay=1,clock=1", false},
+		{2, 1, "wipe=1,delay=1", false},
+		{4, 2, "1:rollback=1,fork=1,wipe=1,key=1,loss=1,delay=1,abort=1,late=1", false},
+		{1, 1, "unknown=1,late=1", false},
+		{2, 1, "clock=2,jump=1", true},
+		{2, 1, "clock=1,skew=1,rollback=1", true},
+		{1, 1, "clock=2,skew=1,wipe=1", true},
+		{2, 1, "clock=2,fork=1", true},
+		{1, 1, "clock=2,key=1", true},
+		{2, 1, "clock=2,delay=1", true},
+		{2, 2, "clock=2,loss=1", true},
+		{2, 1, "clock=2,abort=1", true},
+		{2, 2, "clock=2,late=1", true},
 	} {
-		t.Run(fmt.Sprint(c.commands, c.callCommands, " ", c.faults), func(t *testing.T) {
+		t.Run(fmt.Sprint(c.commands, c.callCommands, " ", c.faults, " ", c.forgets), func(t *testing.T) {
 			t.Parallel()
-			r := explore(t, c.commands, c.callCommands, c.faults, Variant{}, statesMax)
+			r := explore(t, c.commands, c.callCommands, c.faults, c.forgets, Variant{}, statesMax)
 			t.Logf("%d states, %d transitions, depth %d, %d quiet", r.States, r.Transitions, r.Depth, r.Quiet)
 			if r.Violation != "" {
 				t.Errorf("%s:\n%s", r.Violation, strings.Join(r.Trace, "\n"))
@@ -77,17 +87,17 @@ func TestNoRuleCanBeLeftOut(t *testing.T) {
 		tried[v.Rule] = true
 		t.Run(v.Name, func(t *testing.T) {
 			t.Parallel()
-			if control := explore(t, v.Commands, v.CallCommands, v.Faults, Variant{}, 3000); control.Violation != "" {
+			if control := explore(t, v.Commands, v.CallCommands, v.Faults, v.Forgets, Variant{}, 3000); control.Violation != "" {
 				t.Fatalf("the right protocol breaks too: %s:\n%s", control.Violation, strings.Join(control.Trace, "\n"))
 			}
-			r := explore(t, v.Commands, v.CallCommands, v.Faults, v, statesMax)
+			r := explore(t, v.Commands, v.CallCommands, v.Faults, v.Forgets, v, statesMax)
 			t.Logf("%d states, %d steps: %s", r.States, len(r.Trace), r.Violation)
 			if r.Violation == "" || len(r.Trace) == 0 {
 				t.Errorf("no counterexample in %d states, cut: %v", r.States, r.Cut)
 			}
 		})
 	}
-	for rule := nothing + 1; rule <= IdleCheckSeesOutbox; rule++ {
+	for rule := nothing + 1; rule <= OldBucketBelongs; rule++ {
 		if !tried[rule] {
 			t.Errorf("rule %d is never left out", rule)
 		}

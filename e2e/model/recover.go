@@ -51,10 +51,14 @@ func (x *expansion) recover(w int) {
 
 // conditionSeen is what inspect.lua says, or what it would say if it did not look at the markers.
 func (m *Model) conditionSeen(r *Store) Condition {
-	if m.without(KeysBelongTogether) && r.keys&headKey != 0 {
+	seen := *r
+	switch {
+	case m.without(KeysBelongTogether) && r.keys&headKey != 0:
 		return Whole
+	case m.without(OldBucketBelongs) && r.keys != 0:
+		seen.keys, seen.oldAt = seen.keys|oldKey, seen.window.turnedAt
 	}
-	return r.condition()
+	return seen.condition()
 }
 
 // compare is the table of rule 13: it sets the step that follows.
@@ -149,6 +153,13 @@ func (x *expansion) chooseSource(w int) {
 		me.recovery.seam, me.recovery.build = me.recovery.last.prefix(p), s.freshBuild()
 		me.step = beginBuild
 		x.emit(w, "rebuild: from ClickHouse up to position "+digit(p)+", then from the log", &s)
+		if p == 0 || !x.m.Forgets {
+			continue
+		}
+		for me.recovery.horizon < s.now {
+			me.recovery.horizon++
+			x.emit(w, "rebuild: from ClickHouse, with outcomes since "+digit(int(me.recovery.horizon))+", up to position "+digit(p)+", then from the log", &s)
+		}
 	}
 }
 
@@ -185,7 +196,10 @@ func (x *expansion) call(w int) {
 	s := x.from
 	a := x.m.run(&s, c)
 	s.answered(x.m, w, a)
-	if !a.ok {
+	switch {
+	case a.tooOld != 0:
+		label += ": TOO_OLD"
+	case !a.ok:
 		label += ": OUT_OF_SYNC"
 	}
 	x.emit(w, label, &s)
@@ -213,13 +227,11 @@ func (x *expansion) call(w int) {
 
 func (x *expansion) nextCall(w int) (Call, string) {
 	me := &x.from.writers[w]
-	r, b := &me.recovery, &me.batch
+	r := &me.recovery
 	c := Call{server: me.server, expected: r.at, target: r.last}
 	switch me.step {
 	case apply:
-		n := min(x.m.CallCommands, b.polled-b.decided)
-		c = Call{script: applyScript, server: me.server, expected: me.head, first: b.first + b.decided, n: n, now: me.now}
-		return c, "apply"
+		return x.applyCall(w), "apply"
 	case trim, trimEarly, trimFound:
 		return Call{script: trimScript, server: me.server, ids: me.trimIDs}, "trim"
 	case replay:
@@ -228,7 +240,7 @@ func (x *expansion) nextCall(w int) (Call, string) {
 	case beginBuild:
 		return Call{script: beginBuildScript, server: me.server, build: r.build}, "rebuild: begins a build"
 	case loadBuild:
-		return Call{script: loadScript, server: me.server, target: r.seam, build: r.build, chunk: r.chunk}, "rebuild: loads from ClickHouse"
+		return Call{script: loadScript, server: me.server, target: r.seam, build: r.build, chunk: r.chunk, horizon: r.horizon}, "rebuild: loads from ClickHouse"
 	case addToBuild:
 		c.script = addScript
 		return c, "rebuild: adds an event"
@@ -251,6 +263,10 @@ func (x *expansion) nextCall(w int) (Call, string) {
 func (s *State) answered(m *Model, w int, a Answer) {
 	me := &s.writers[w]
 	if !a.ok {
+		if me.step == apply && a.tooOld != 0 {
+			me.batch.tooOld, me.batch.forgotten, me.step = a.tooOld<<me.batch.decided, a.forgotten, lookUp
+			return
+		}
 		if me.step == apply && m.without(OutOfSyncRecovers) {
 			me.head = a.at
 			return
@@ -297,7 +313,7 @@ func (s *State) take(m *Model, w int, a Answer) {
 	b := &me.batch
 	me.head = a.at
 	for i := range min(m.CallCommands, b.polled-b.decided) {
-		b.answers[b.decided] = a.answers[i]
+		b.answers[b.decided] = a.answers[i] | b.found[b.decided]
 		b.decided++
 		if m.without(TellAfterCommit) {
 			s.tell(a.answers[i])
@@ -307,7 +323,37 @@ func (s *State) take(m *Model, w int, a Answer) {
 		me.trimIDs[b.entries.n] = a.entry.after
 		b.entries.add(a.entry)
 	}
+	b.checked = false
+	me.goOn()
+}
+
+// goOn skips what ClickHouse has answered, and publishes when all is decided.
+func (me *Writer) goOn() {
+	b := &me.batch
+	for b.decided < b.polled && b.found[b.decided] != 0 {
+		b.answers[b.decided] = b.found[b.decided]
+		b.decided++
+	}
 	if b.decided == b.polled {
 		me.step = publish
 	}
+}
+
+// applyCall is the next call of apply.lua in a turn.
+func (x *expansion) applyCall(w int) Call {
+	me := &x.from.writers[w]
+	b := &me.batch
+	c := Call{script: applyScript, server: me.server, expected: me.head, first: b.first + b.decided, now: me.now, stated: me.stated}
+	c.n = min(x.m.CallCommands, b.polled-b.decided)
+	if !x.m.Forgets {
+		return c
+	}
+	for i := range c.n {
+		at := b.decided + i
+		c.ages[i] = x.from.firstSeen[x.m.commands[b.first+at].id] - 1
+		if b.found[at] != 0 {
+			c.skip |= 1 << i
+		}
+	}
+	return c
 }

@@ -32,7 +32,7 @@ func (o *Outbox) remove(id History, chain bool) (removed Entry, found bool) {
 	return removed, found
 }
 
-// Key is one of a shard's four.
+// Key is one of a shard's.
 type Key uint8
 
 // The keys.
@@ -41,18 +41,18 @@ const (
 	outcomesKey
 	outboxKey
 	headKey
-	allKeys = accountsKey | outcomesKey | outboxKey | headKey
+	oldKey  // the older bucket of outcomes
+	allKeys = accountsKey | outcomesKey | outboxKey | headKey | oldKey
 )
 
 // Store is one Redis server: the shard's keys, each with the head it was written at, and a build beside them.
 type Store struct {
+	contents
 	keys       Key // that exist
 	accountsAt History
 	outcomesAt History
 	outboxAt   History
-	head       History
-	balance    int8
-	remembered [historyMax]Event
+	oldAt      History
 	outbox     Outbox
 	build      Build
 	keyLost    bool // a fault took single keys: what is left need not belong together
@@ -63,12 +63,10 @@ const loadChunks = 3
 
 // Build is a shard being rebuilt beside the live keys.
 type Build struct {
+	contents
 	exists     bool
 	generation uint8 // names the build
 	chunks     uint8 // loaded from ClickHouse so far; until the last one, no head fits
-	at         History
-	balance    int8
-	remembered [historyMax]Event
 }
 
 // Condition of a shard's keys, as inspect.lua finds it.
@@ -85,7 +83,7 @@ func (s *Store) condition() Condition {
 	switch {
 	case s.keys == 0:
 		return Empty
-	case s.keys != allKeys || s.accountsAt != s.head || s.outcomesAt != s.head || s.outboxAt != s.head:
+	case s.keys != allKeys || s.accountsAt != s.head || s.outcomesAt != s.head || s.outboxAt != s.head || s.oldAt != s.window.turnedAt:
 		return Broken
 	}
 	return Whole
@@ -117,7 +115,11 @@ type Call struct {
 	expected History // the head it must find
 	target   History // replay, add: the log, of which the event after expected is folded
 	first, n uint8   // apply: the commands' offsets
+	skip     uint8   // those of them that are not sent, a bit each
 	now      uint8
+	ages     [batchMax]uint8 // their first-seen times
+	stated   statement
+	horizon  uint8               // load: chosen for what is forgotten
 	ids      [historyMax]History // trim
 	build    uint8               // load: its generation
 	chunk    uint8
@@ -125,10 +127,12 @@ type Call struct {
 
 // Answer of a script. ok is false for OUT_OF_SYNC: nothing was written.
 type Answer struct {
-	ok      bool
-	at      History // the server's head
-	answers [batchMax]Event
-	entry   Entry // zero unless something new was decided
+	ok        bool
+	tooOld    uint8 // TOO_OLD: the commands that must be looked up, a bit each, in a ClickHouse that is complete through forgotten
+	forgotten History
+	at        History // the server's head
+	answers   [batchMax]Event
+	entry     Entry // zero unless something new was decided
 }
 
 // run executes a script on its server, at once and undivided.
@@ -143,7 +147,7 @@ func (m *Model) run(s *State, c Call) Answer {
 	case replayScript:
 		return m.replay(r, c)
 	case beginBuildScript:
-		r.build = Build{exists: true, generation: c.build, balance: openingBalance}
+		r.build = Build{contents: opening, exists: true, generation: c.build}
 		return Answer{ok: true}
 	case loadScript:
 		return m.load(r, c)
@@ -171,33 +175,40 @@ func (m *Model) apply(r *Store, c Call) Answer {
 	case r.head != c.expected:
 		return outOfSync
 	}
-	if !m.without(KeysBelongTogether) && r.condition() != Whole {
+	if m.conditionSeen(r) != Whole {
 		return outOfSync
 	}
-	a := Answer{ok: true, entry: Entry{before: r.head}}
+	after, a := r.contents, Answer{ok: true, entry: Entry{before: r.head}}
+	m.turn(&after, c.now)
 	for i := range c.n {
+		if c.skip&(1<<i) != 0 {
+			continue
+		}
 		command := m.commands[c.first+i]
-		e := r.remembered[command.id]
+		e := after.outcome(command.id)
 		if e == 0 {
-			if r.head.position() == historyMax {
+			if after.head.position() == historyMax {
 				return outOfSync // the model's bound, which only broken variants reach
 			}
-			o := command.decide(r.balance, c.now)
-			e = newEvent(command.id, o, c.now)
-			r.balance += m.deltaOf(e)
-			r.remembered[command.id] = e
-			r.head = r.head.next(e)
+			if !m.without(ScriptChecksAge) && m.tooOld(&after, c, i) {
+				a.tooOld |= 1 << i
+			}
+			e = newEvent(command.id, command.decide(after.balance, c.now), c.now)
+			after.add(m, e)
 		}
 		a.answers[i] = e
 	}
-	a.at = r.head
-	if a.at == a.entry.before {
-		a.entry = Entry{}
-		return a
+	if a.tooOld != 0 {
+		return Answer{tooOld: a.tooOld, forgotten: after.window.forgotten, at: r.head}
 	}
-	a.entry.after = a.at
-	r.outbox.add(a.entry)
-	r.keys, r.accountsAt, r.outcomesAt, r.outboxAt = allKeys, r.head, r.head, r.head
+	a.at = after.head
+	if a.at != a.entry.before {
+		a.entry.after = a.at
+		r.outbox.add(a.entry)
+	} else {
+		a.entry = Entry{}
+	}
+	r.write(after)
 	return a
 }
 
@@ -227,88 +238,87 @@ func (m *Model) replay(r *Store, c Call) Answer {
 	if !m.without(ReplayIsConditional) && (r.condition() != Whole || r.head != c.expected) {
 		return Answer{at: r.head}
 	}
-	r.balance, r.remembered = m.foldOnto(r.balance, r.remembered, c)
+	after := r.contents
+	after.head = c.expected
+	m.replayEvent(&after, c.target.event(c.expected.position()))
 	r.outbox = Outbox{}
-	r.write(c.target.prefix(c.expected.position() + 1))
+	r.write(after)
 	return Answer{ok: true, at: r.head}
 }
 
-func (m *Model) foldOnto(balance int8, remembered [historyMax]Event, c Call) (int8, [historyMax]Event) {
-	e := c.target.event(c.expected.position())
-	remembered[e.id()] = e
-	return balance + m.deltaOf(e), remembered
-}
-
-func (r *Store) write(h History) {
-	r.keys, r.head, r.accountsAt, r.outcomesAt, r.outboxAt = allKeys, h, h, h, h
-	r.keyLost = false
+// write puts contents into the keys, each with the head it belongs to.
+func (r *Store) write(c contents) {
+	r.contents, r.keys, r.keyLost = c, allKeys, false
+	r.accountsAt, r.outcomesAt, r.outboxAt, r.oldAt = c.head, c.head, c.head, c.window.turnedAt
 }
 
 // load is load.lua: accounts, outcomes, and a last chunk that makes a head of them, as ClickHouse has them at a position.
 func (m *Model) load(r *Store, c Call) Answer {
 	b := &r.build
-	if !b.exists || (!m.without(LoadIsConditional) && (b.generation != c.build || b.chunks != c.chunk || b.at != genesis)) {
-		return Answer{at: b.at}
+	if !b.exists || (!m.without(LoadIsConditional) && (b.generation != c.build || b.chunks != c.chunk || b.head != genesis)) {
+		return Answer{at: b.head}
 	}
-	balance, remembered := m.fold(c.target)
+	archived := m.archived(c.target, c.horizon)
 	b.chunks = c.chunk + 1
 	switch c.chunk {
 	case 0:
-		b.balance = balance
+		b.balance = archived.balance
 	case 1:
+		b.window = archived.window
 		if !m.without(RebuildRestoresOutcomes) {
-			b.remembered = remembered
+			b.recent = archived.recent
 		}
 	default:
-		b.at, b.chunks = c.target, 0
+		b.head, b.chunks = c.target, 0
 	}
-	return Answer{ok: true, at: b.at}
+	return Answer{ok: true, at: b.head}
 }
 
 // add is replay.lua on a build.
 func (m *Model) add(r *Store, c Call) Answer {
 	b := &r.build
-	if !m.without(BuildIsConditional) && (!b.exists || b.chunks > 0 || b.at != c.expected) {
-		return Answer{at: b.at}
+	if !m.without(BuildIsConditional) && (!b.exists || b.chunks > 0 || b.head != c.expected) {
+		return Answer{at: b.head}
 	}
 	if !b.exists {
-		*b = Build{exists: true, balance: openingBalance}
+		*b = Build{contents: opening, exists: true}
 	}
-	remembered := b.remembered
-	b.balance, b.remembered = m.foldOnto(b.balance, b.remembered, c)
+	recent := b.recent
+	b.head = c.expected
+	m.replayEvent(&b.contents, c.target.event(c.expected.position()))
 	if m.without(RebuildRestoresOutcomes) {
-		b.remembered = remembered
+		b.recent = recent
 	}
-	b.at = c.target.prefix(c.expected.position() + 1)
-	return Answer{ok: true, at: b.at}
+	return Answer{ok: true, at: b.head}
 }
 
 // swap is swap.lua.
 func (m *Model) swap(r *Store, c Call) Answer {
 	b := r.build
-	if !b.exists || ((b.chunks > 0 || b.at != c.expected) && !m.without(BuildIsConditional)) {
-		return Answer{at: b.at}
+	if !b.exists || ((b.chunks > 0 || b.head != c.expected) && !m.without(BuildIsConditional)) {
+		return Answer{at: b.head}
 	}
-	r.balance, r.remembered, r.build = b.balance, b.remembered, Build{}
+	r.build = Build{}
 	if !m.without(RebuildClearsOutbox) {
 		r.outbox = Outbox{}
 	}
-	r.write(b.at)
+	r.write(b.contents)
 	return Answer{ok: true, at: r.head}
 }
 
 // put is one of the scripts of a rebuild in place: accounts, outcomes, then outbox and head.
 func (m *Model) put(r *Store, c Call) {
-	balance, remembered := m.fold(c.target)
+	folded := m.fold(c.target)
 	switch c.script {
 	case putAccountsScript:
-		r.keys, r.balance, r.accountsAt = r.keys|accountsKey, balance, c.target
+		r.keys, r.balance, r.accountsAt = r.keys|accountsKey, folded.balance, c.target
 	case putOutcomesScript:
-		r.keys, r.remembered, r.outcomesAt = r.keys|outcomesKey, remembered, c.target
+		r.keys, r.recent, r.outcomesAt = r.keys|outcomesKey, folded.recent, c.target
 	default:
 		r.outbox = Outbox{}
 		accountsAt, outcomesAt := r.accountsAt, r.outcomesAt
-		r.write(c.target)
+		folded.balance, folded.recent = r.balance, r.recent
+		r.write(folded)
 		r.accountsAt, r.outcomesAt = accountsAt, outcomesAt
 	}
 }

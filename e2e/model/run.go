@@ -15,7 +15,7 @@ type Options struct {
 	Commands, Writers, CallCommands int
 	Faults                          string
 	StatesMax                       int
-	Liveness                        bool
+	Liveness, Forgets               bool
 	Out                             io.Writer
 }
 
@@ -25,7 +25,7 @@ var ErrUnexpected = errors.New("the model and what is known of the protocol disa
 // Run explores, says how far it is, and prints the counterexample, if there is one.
 func Run(ctx context.Context, o Options) error {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(o.Out, format, args...) }
-	v := Variant{Commands: o.Commands, CallCommands: o.CallCommands, Faults: o.Faults}
+	v := Variant{Commands: o.Commands, CallCommands: o.CallCommands, Faults: o.Faults, Forgets: o.Forgets}
 	if o.Variant != "" {
 		named, found := VariantNamed(o.Variant)
 		if !found {
@@ -38,7 +38,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	m, err := New(v.Commands, o.Writers, v.CallCommands, faults, v)
+	m, err := New(v.Commands, o.Writers, v.CallCommands, faults, v.Forgets, v)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func (m *Model) parts(s *State) []string {
 	return []string{
 		"redis      " + m.redisText(&s.servers[s.main]),
 		"old redis  " + m.redisText(&s.servers[other]),
-		"build      " + fmt.Sprint(s.servers[s.main].build.exists, " ", m.historyText(s.servers[s.main].build.at)),
+		"build      " + fmt.Sprint(s.servers[s.main].build.exists, " ", m.historyText(s.servers[s.main].build.head)),
 		"log        " + m.logText(s),
 		"told       " + m.eventsText(s.told[:]),
 		fmt.Sprintf("offset     %d", s.offset),
@@ -61,7 +61,12 @@ func (m *Model) redisText(r *Store) string {
 	if r.keys == 0 {
 		return "empty"
 	}
-	text := fmt.Sprintf("%s balance %d remembers %s outbox", m.historyText(r.head), r.balance, m.eventsText(r.remembered[:]))
+	text := fmt.Sprintf("%s balance %d remembers %s", m.historyText(r.head), r.balance, m.eventsText(r.recent[:]))
+	if m.Forgets {
+		w := r.window
+		text += fmt.Sprintf(" and %s, turned at %d, horizon %d, forgotten up to %d", m.eventsText(r.old[:]), w.turned, w.horizon, w.forgotten.position())
+	}
+	text += " outbox"
 	for _, e := range r.outbox.all() {
 		text += fmt.Sprintf(" (%s -> %s)", m.historyText(e.before), m.historyText(e.after))
 	}

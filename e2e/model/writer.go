@@ -26,6 +26,7 @@ const (
 	putOutcomes
 	putHead
 	apply
+	lookUp
 	publish
 	trimEarly
 	commitOffsets
@@ -53,6 +54,13 @@ type Writer struct {
 	recovery recovery
 	awaited  uint8 // transactions that recovery waits for, a bit each
 	trimIDs  [historyMax]History
+	stated   statement
+}
+
+// statement of a writer about ids that it looked up and did not find. The worst of writers keeps it for as long as it lives.
+type statement struct {
+	through History // which ClickHouse was complete
+	ids     uint8   // a bit each
 }
 
 // batch is what a turn works on.
@@ -60,6 +68,12 @@ type batch struct {
 	first, polled, decided uint8
 	answers                [batchMax]Event
 	entries                Outbox
+	// What ClickHouse was asked, and said, by place in the batch.
+	tooOld    uint8   // to be looked up
+	forgotten History // through which ClickHouse must be complete
+	found     [batchMax]Event
+	sought    bool // ids, not yet completeness
+	checked   bool // ages, before the call
 }
 
 // recovery is what recoverShard has read so far.
@@ -75,6 +89,7 @@ type recovery struct {
 	seam      History // to which ClickHouse is used; genesis: the log alone
 	build     uint8   // generation of the build
 	chunk     uint8
+	horizon   uint8 // chosen for a rebuild from ClickHouse
 }
 
 // writer adds the moves of one writer.
@@ -94,6 +109,14 @@ func (x *expansion) writer(w int) {
 		x.commitOffsets(w)
 	case endTxn:
 		x.endTxn(w)
+	case apply:
+		if x.m.without(ScriptChecksAge) && !x.from.writers[w].batch.checked {
+			x.checkAge(w)
+			return
+		}
+		x.call(w)
+	case lookUp:
+		x.lookUp(w)
 	case abort:
 		x.abort(w)
 	default:
@@ -149,7 +172,7 @@ func (s *State) notice(m *Model, w int) {
 	me.current, me.pending = true, false
 	switch {
 	case int(s.owner) != w:
-		*me = Writer{step: top, server: me.server, fenced: me.fenced, current: true}
+		*me = Writer{step: top, server: me.server, fenced: me.fenced, current: true, stated: me.stated}
 	case !me.owned:
 		me.owned, me.inDoubt, me.adopted = true, true, false
 	default:
@@ -164,12 +187,41 @@ func (x *expansion) poll(w int) {
 		me := &s.writers[w]
 		me.batch = batch{first: me.next, polled: n}
 		me.next += n
-		me.now, me.step = s.now, apply
-		x.emit(w, "polls "+digit(int(n)), &s)
-		if s.spend(Clock) {
-			s.now++
-			me.now = s.now
-			x.fault(w, "polls "+digit(int(n))+", the clock moved", &s)
+		label := "polls " + digit(int(n))
+		x.pollAt(w, s, label, x.emit)
+		for s.now < clockMax {
+			if s.now++; s.now > x.from.now+1 && !x.m.Forgets {
+				break
+			}
+			if moved := s; moved.spend(Clock) {
+				x.pollAt(w, moved, label+", the clock moved to "+digit(int(s.now)), x.fault)
+			}
+		}
+	}
+}
+
+// pollAt polls at a time: by a clock that is right, or by one that jumped.
+func (x *expansion) pollAt(w int, s State, label string, emit func(int, string, *State)) {
+	me := &s.writers[w]
+	me.now, me.step = s.now, apply
+	if !x.m.Forgets {
+		emit(w, label, &s)
+		return
+	}
+	at := func(s State, label string, now, caller uint8, emit func(int, string, *State)) {
+		s.stamp(x.m, s.writers[w].batch, caller)
+		if s.writers[w].now = now; !s.fromTheFuture(x.m, s.writers[w].batch, now) {
+			emit(w, label, &s)
+		}
+	}
+	at(s, label, s.now, s.now, emit)
+	if other := s; other.spend(Skew) {
+		at(other, label+", its caller's clock is ahead", s.now, s.now+marginTicks, x.fault)
+		at(other, label+", sent long ago", s.now, 0, x.fault)
+	}
+	if jumped := s; jumped.spend(Jump) {
+		for now := range clockMax + 1 {
+			at(jumped, label+", its clock jumped to "+digit(now), uint8(now), s.now, x.fault)
 		}
 	}
 }

@@ -38,6 +38,7 @@ func start(ctx context.Context, args []string) error {
 	flags.StringVar(&options.Faults, "faults", "2", "a number of faults of any kind, or crash=1,fork=2, or 2:crash=1,fork=2 for any two of those")
 	flags.IntVar(&options.StatesMax, "states-max", 20_000_000, "stop after so many states; 10^7 take about 4 GB")
 	flags.BoolVar(&options.Liveness, "liveness", false, "also check that quiet can be reached from every state; needs the whole exploration, and half as much memory again")
+	flags.BoolVar(&options.Forgets, "forget", false, "the shard forgets outcomes beyond the dedupe window")
 	command.SetArgs(args)
 	return command.ExecuteContext(ctx)
 }
