@@ -109,6 +109,32 @@ func (c *contents) remembersWindow() bool {
 		c.recent == outcomesBetween(c.head, w.turnedAt.position(), c.head.position())
 }
 
+// pollAt polls at a time: by a clock that is right, or by one that jumped.
+func (x *expansion) pollAt(w int, s State, label string, emit func(int, string, *State)) {
+	me := &s.writers[w]
+	me.now, me.step = s.now, apply
+	if !x.m.Forgets {
+		emit(w, label, &s)
+		return
+	}
+	at := func(s State, label string, now, caller uint8, emit func(int, string, *State)) {
+		s.stamp(x.m, s.writers[w].batch, caller)
+		if s.writers[w].now = now; !s.fromTheFuture(x.m, s.writers[w].batch, now) {
+			emit(w, label, &s)
+		}
+	}
+	at(s, label, s.now, s.now, emit)
+	if other := s; other.spend(Skew) {
+		at(other, label+", its caller's clock is ahead", s.now, s.now+marginTicks, x.fault)
+		at(other, label+", sent long ago", s.now, 0, x.fault)
+	}
+	if jumped := s; jumped.spend(Jump) {
+		for now := range clockMax + 1 {
+			at(jumped, label+", its clock jumped to "+digit(now), uint8(now), s.now, x.fault)
+		}
+	}
+}
+
 // stamp is the first-seen time of the commands that are polled for the first time: a caller sends them now, by a clock that may be ahead.
 // An earlier one would only be refused more often.
 func (s *State) stamp(m *Model, b batch, caller uint8) {
