@@ -83,6 +83,9 @@ func (w *Writer) decide(ctx context.Context, calls []lua.Call) ([]lua.Result, er
 		var failed []int
 		var last error
 		for i, r := range w.store.Apply(ctx, round...) {
+			if old := (*lua.TooOldError)(nil); errors.As(r.Err, &old) {
+				r = w.applyOld(ctx, round[i], old)
+			}
 			results[pending[i]] = r
 			switch {
 			case r.Err == nil:

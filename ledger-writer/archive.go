@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	"github.com/hotledger/hotledger/lua"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
@@ -40,30 +38,48 @@ type seam struct {
 
 const watermarkSQL = `SELECT count(), min(position), max(position), sum(toInt128(position)) FROM events WHERE shard = ?`
 
-// seam finds the highest position up to which ClickHouse has every event once, and proves with one event of the log that it is the log's.
-func (a *archive) seam(ctx context.Context, log *eventLog, last lua.Head, end int64) (seam, error) {
+// reach is the position up to which ClickHouse has every event of the shard once; 0: it has none.
+func (a *archive) reach(ctx context.Context) (uint64, error) {
 	var rows, first, highest uint64
 	sum := new(big.Int)
 	if err := a.conn.QueryRow(ctx, watermarkSQL, uint16(a.shard)).Scan(&rows, &first, &highest, sum); err != nil {
-		return seam{}, unusable("read watermark: %w", err)
-	}
-	if rows == 0 {
-		return seam{}, unusable("it has no events of the shard")
+		return 0, unusable("read watermark: %w", err)
 	}
 	gauss := new(big.Int).SetUint64(highest)
 	gauss.Mul(gauss, new(big.Int).Add(gauss, big.NewInt(1))).Rsh(gauss, 1)
-	if first != 1 || rows != highest || sum.Cmp(gauss) != 0 {
-		return seam{}, unusable("it has %d events at positions %d to %d: not each of 1 to %d once", rows, first, highest, highest)
+	if rows > 0 && (first != 1 || rows != highest || sum.Cmp(gauss) != 0) {
+		return 0, unusable("it has %d events at positions %d to %d: not each of 1 to %d once", rows, first, highest, highest)
+	}
+	return highest, nil
+}
+
+// headAt is the head that ClickHouse's event at a position carries, and the event's Kafka offset.
+func (a *archive) headAt(ctx context.Context, position uint64) (lua.Head, uint64, error) {
+	head, offset := lua.Head{Position: position}, uint64(0)
+	err := a.conn.QueryRow(ctx, `SELECT lower(hex(chain)), log_offset FROM events WHERE shard = ? AND position = ? LIMIT 1`,
+		uint16(a.shard), position).Scan(&head.Chain, &offset)
+	if err != nil {
+		return lua.Head{}, 0, unusable("read chain at position %d: %w", position, err)
+	}
+	return head, offset, nil
+}
+
+// seam finds the highest position up to which ClickHouse has every event once, and proves with one event of the log that it is the log's.
+func (a *archive) seam(ctx context.Context, log *eventLog, last lua.Head, end int64) (seam, error) {
+	highest, err := a.reach(ctx)
+	if err != nil {
+		return seam{}, err
+	}
+	if highest == 0 {
+		return seam{}, unusable("it has no events of the shard")
 	}
 	at := min(highest, last.Position)
 	if at == 0 {
-		return seam{}, unusable("it has %d events of the shard, the log none", rows)
+		return seam{}, unusable("it has %d events of the shard, the log none", highest)
 	}
-	head, offset := lua.Head{Position: at}, uint64(0)
-	err := a.conn.QueryRow(ctx, `SELECT lower(hex(chain)), log_offset FROM events WHERE shard = ? AND position = ? LIMIT 1`,
-		uint16(a.shard), at).Scan(&head.Chain, &offset)
+	head, offset, err := a.headAt(ctx, at)
 	if err != nil {
-		return seam{}, unusable("read chain at position %d: %w", at, err)
+		return seam{}, err
 	}
 	if at < highest && head == last { // rule 19
 		return seam{}, errDamagedLog{fmt.Errorf("events of shard %d end at %s in the log, ClickHouse has the same and goes on to position %d: "+
@@ -85,6 +101,7 @@ func (a *archive) seam(ctx context.Context, log *eventLog, last lua.Head, end in
 // The fold of replay.lua in SQL: deltas add up, and all else is as the account's last applied event says. In the table's own order it
 // streams in constant memory. The last two columns must agree with the fold, or else an event is booked on another account than its own.
 const accountsSQL = `SELECT account, accurateCast(sum(toInt128(delta)), 'Int64'), argMax(held_after, position), argMax(floor_after, position),
+	argMax(if(isNull(ceiling_after), '', toString(ceiling_after)), position),
 	argMax(sequence_after, position), argMax(toString(unit), position), argMax(toString(account_status), position), argMax(balance_after, position), count()
 FROM events WHERE shard = ? AND position <= ? AND status = 'applied' GROUP BY account
 SETTINGS optimize_aggregation_in_order = 1`
@@ -102,7 +119,7 @@ func (a *archive) accounts(ctx context.Context, at uint64, each func([]lua.Accou
 		var one lua.Account
 		var said int64
 		var changes uint64
-		err := rows.Scan(&one.ID, &one.Balance, &one.Held, &one.Floor, &one.Sequence, &one.Unit, &one.Status, &said, &changes)
+		err := rows.Scan(&one.ID, &one.Balance, &one.Held, &one.Floor, &one.Ceiling, &one.Sequence, &one.Unit, &one.Status, &said, &changes)
 		if err != nil {
 			return nil, unusable("read accounts: %w", err)
 		}
@@ -123,39 +140,38 @@ func (a *archive) accounts(ctx context.Context, at uint64, each func([]lua.Accou
 	return sum, eachRest(page, each)
 }
 
-// In the order of positions, so that each event can be held against the chain of the one before; a shard that does not fit into memory is
-// sorted on disk.
-const outcomesSQL = `SELECT position, command_id, toUnixTimestamp64Milli(decided_at), status = 'applied', toString(reason), delta, balance_after, held_after, sequence_after,
-	floor_after, toString(unit), toString(account_status), fingerprint, chain
-FROM events WHERE shard = ? AND position <= ? ORDER BY position
-SETTINGS max_bytes_before_external_sort = 1000000000`
+const holdsSQL = `SELECT hold_id, any(account), argMax(hold_remaining, position) AS remaining,
+	toUnixTimestamp64Milli(argMax(ifNull(hold_expires_at, toDateTime64(0, 3, 'UTC')), position)), argMax(hold_counter_account, position)
+FROM events WHERE shard = ? AND position <= ? AND hold_id != '' GROUP BY hold_id HAVING remaining != 0`
 
-// outcomes gives every event up to a position, in order, without its command and account, in pages of at most lua.LoadMax, and the sum of their deltas.
-func (a *archive) outcomes(ctx context.Context, at uint64, each func([]*ledgerv1.Event) error) (*big.Int, error) {
-	rows, err := a.conn.Query(ctx, outcomesSQL, uint16(a.shard), at)
+// holds gives each hold that is open at a position once, in pages of at most lua.LoadMax.
+func (a *archive) holds(ctx context.Context, at uint64, each func([]lua.Hold) error) error {
+	rows, err := a.conn.Query(ctx, holdsSQL, uint16(a.shard), at)
 	if err != nil {
-		return nil, unusable("read outcomes: %w", err)
+		return unusable("read holds: %w", err)
 	}
 	defer rows.Close() //nolint:errcheck // rows.Err tells
-	sum := new(big.Int)
-	page := make([]*ledgerv1.Event, 0, lua.LoadMax)
+	page := make([]lua.Hold, 0, lua.LoadMax)
 	for rows.Next() {
-		var r outcomeRow
-		if err := r.scan(rows); err != nil {
-			return nil, unusable("read outcomes: %w", err)
+		var one lua.Hold
+		var expires int64
+		if err := rows.Scan(&one.ID, &one.Account, &one.Remaining, &expires, &one.CounterAccount); err != nil {
+			return unusable("read holds: %w", err)
 		}
-		sum.Add(sum, big.NewInt(r.delta))
-		if page = append(page, r.event(a.shard)); len(page) == lua.LoadMax {
+		if expires != 0 {
+			one.ExpiresAt = time.UnixMilli(expires)
+		}
+		if page = append(page, one); len(page) == lua.LoadMax {
 			if err := each(page); err != nil {
-				return nil, err
+				return err
 			}
 			page = page[:0]
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return nil, unusable("read outcomes: %w", err)
+		return unusable("read holds: %w", err)
 	}
-	return sum, eachRest(page, each)
+	return eachRest(page, each)
 }
 
 func eachRest[T any](page []T, each func([]T) error) error {
@@ -165,46 +181,25 @@ func eachRest[T any](page []T, each func([]T) error) error {
 	return each(page)
 }
 
-// outcomeRow is one line of outcomesSQL.
-type outcomeRow struct {
-	position, sequence                     uint64
-	decidedAt, delta, balance, held, floor int64
-	applied                                uint8
-	id, reason, unit, status               string
-	fingerprint, chain                     string
-}
-
-func (r *outcomeRow) scan(rows driver.Rows) error {
-	return rows.Scan(&r.position, &r.id, &r.decidedAt, &r.applied, &r.reason, &r.delta, &r.balance, &r.held, &r.sequence,
-		&r.floor, &r.unit, &r.status, &r.fingerprint, &r.chain)
-}
-
-// event is the row as the log has it, as far as Redis remembers an outcome.
-func (r *outcomeRow) event(shard int) *ledgerv1.Event {
-	o := &ledgerv1.Outcome{
-		CommandId: r.id, Shard: uint32(shard), Position: r.position, Delta: fmt.Sprint(r.delta), DecidedAt: timestamppb.New(time.UnixMilli(r.decidedAt)),
-		Status: ledgerv1.Status_STATUS_APPLIED,
-	}
-	if r.applied == 0 {
-		o.Status, o.Reason = ledgerv1.Status_STATUS_REJECTED, ledgerv1.Reason(ledgerv1.Reason_value["REASON_"+r.reason])
-	}
-	if r.sequence > 0 {
-		o.After = &ledgerv1.AccountState{
-			Balance: fmt.Sprint(r.balance), Held: fmt.Sprint(r.held), Floor: fmt.Sprint(r.floor), Sequence: r.sequence, Unit: r.unit, Status: r.status,
-		}
-	}
-	return &ledgerv1.Event{Outcome: o, Fingerprint: []byte(r.fingerprint), Chain: []byte(r.chain)}
-}
-
 // load sends the shard at the seam into a build.
 func (a *archive) load(ctx context.Context, build *lua.Build, at seam, send func(step) error) error {
-	load := build.Load()
+	load := build.Load(time.Now())
 	balances, err := a.accounts(ctx, at.head.Position, func(page []lua.Account) error {
 		chunk, err := load.Accounts(page)
 		if err != nil {
 			return errUnusable{err}
 		}
 		return send(step{chunk: chunk, accounts: len(page)})
+	})
+	if err != nil {
+		return err
+	}
+	err = a.holds(ctx, at.head.Position, func(page []lua.Hold) error {
+		chunk, err := load.Holds(page)
+		if err != nil {
+			return errUnusable{err}
+		}
+		return send(step{chunk: chunk})
 	})
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"maps"
 	"math"
 	"os"
 	"strconv"
@@ -109,19 +110,24 @@ func (l *ledger) rows(t *testing.T) []row {
 	return rows
 }
 
-// content is everything that Redis has of a shard, byte for byte, without the generation. (The order of a DUMP's fields depends on how they came there.)
+// content is everything that Redis has of a shard, byte for byte, but for the generation, and for which bucket an outcome is in. (The order of a
+// DUMP's fields depends on how they came there.)
 func (l *ledger) content(t *testing.T, shard int) string {
 	t.Helper()
 	accounts, err := l.rdb.HGetAll(t.Context(), lua.AccountsKey(shard)).Result()
 	must(t, err)
+	holds, err := l.rdb.HGetAll(t.Context(), lua.HoldsKey(shard)).Result()
+	must(t, err)
 	outcomes, err := l.rdb.HGetAll(t.Context(), lua.OutcomesKey(shard)).Result()
 	must(t, err)
-	head, err := l.rdb.HGetAll(t.Context(), lua.HeadKey(shard)).Result()
+	old, err := l.rdb.HGetAll(t.Context(), lua.OldOutcomesKey(shard)).Result()
 	must(t, err)
-	delete(head, "generation")
+	maps.Copy(outcomes, old)
+	head, err := l.rdb.HMGet(t.Context(), lua.HeadKey(shard), "position", "chain").Result()
+	must(t, err)
 	outbox, err := l.rdb.XInfoStream(t.Context(), lua.OutboxKey(shard)).Result()
 	must(t, err)
-	return fmt.Sprintf("%q\n%q\n%q\n%d %s", accounts, outcomes, head, outbox.Length, outbox.LastGeneratedID)
+	return fmt.Sprintf("%q\n%q\n%q\n%q\n%d %s", accounts, holds, outcomes, head, outbox.Length, outbox.LastGeneratedID)
 }
 
 // rebuilds makes one shard anew with a writer's means, and says what it did.

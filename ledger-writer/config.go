@@ -19,7 +19,7 @@ import (
 type Config struct {
 	Kafka      kafka.Config
 	Redis      redis.Config
-	ClickHouse clickhouse.Config // used only where RebuildFromClickHouse says so
+	ClickHouse clickhouse.Config
 	Log        log.Config
 	Metrics    metrics.Config
 
@@ -31,7 +31,11 @@ type Config struct {
 	SessionTimeout     time.Duration `env:"LEDGER_WRITER_SESSION_TIMEOUT" envDefault:"20s" help:"after this a silent writer loses its shards to another"`
 	IdleCheck          time.Duration `env:"LEDGER_WRITER_IDLE_CHECK" envDefault:"5s" help:"how often Redis's head is compared on a shard without traffic"`
 
-	RebuildFromClickHouse bool `env:"LEDGER_WRITER_REBUILD_FROM_CLICKHOUSE" envDefault:"false" help:"rebuild a shard from ClickHouse and the log's tail where ClickHouse proves to be a prefix of the log; false = from the log alone, and ClickHouse is never asked"`
+	DedupeWindow time.Duration `env:"LEDGER_WRITER_DEDUPE_WINDOW" envDefault:"168h" help:"how long Redis remembers outcomes at least; what is older is looked up in ClickHouse before it is applied; the same for all writers; 0 = for ever, and ClickHouse is not asked"`
+	TimeZone     string        `env:"LEDGER_WRITER_TIME_ZONE" envDefault:"UTC" help:"time zone of business dates; the same for all writers"`
+	DayEnds      string        `env:"LEDGER_WRITER_DAY_ENDS" envDefault:"24:00" help:"time of day at which a business day ends: from 18:00 on, say, it is the next one"`
+
+	RebuildFromClickHouse bool `env:"LEDGER_WRITER_REBUILD_FROM_CLICKHOUSE" envDefault:"false" help:"rebuild a shard from ClickHouse and the log's tail where ClickHouse proves to be a prefix of the log; false = from the log alone"`
 }
 
 // batchRecordsMax keeps one transaction below what its timeouts allow for, and the outbox below some tens of MB.
@@ -56,8 +60,17 @@ func (c Config) Validate() error {
 	if c.IdleCheck < time.Second {
 		complain("LEDGER_WRITER_IDLE_CHECK: %s is below 1s", c.IdleCheck)
 	}
+	if c.DedupeWindow != 0 && c.DedupeWindow < dedupeWindowMin {
+		complain("LEDGER_WRITER_DEDUPE_WINDOW: %s is neither 0 nor at least %s", c.DedupeWindow, dedupeWindowMin)
+	}
+	if _, err := newCalendar(c.TimeZone, c.DayEnds); err != nil {
+		problems = append(problems, err)
+	}
 	return errors.Join(problems...)
 }
+
+// dedupeWindowMin: below, Redis would turn its buckets all the time.
+const dedupeWindowMin = time.Second
 
 func (c Config) transactionalID() (string, error) {
 	instance := c.InstanceID

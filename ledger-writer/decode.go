@@ -3,6 +3,7 @@ package writer
 import (
 	"crypto/sha256"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
@@ -63,7 +64,7 @@ func (w *Writer) decodeRecord(b *batch, p *part, r *kgo.Record) {
 		return
 	}
 	refusal, problem := limits.Command(command)
-	if limits.ValidID(command.GetCommandId()) != nil || limits.ValidID(command.GetAccount()) != nil {
+	if !limits.Recordable(command) {
 		// Without a name there is no outcome to remember.
 		w.bury(b, r, reason.Of(refusal).Code, problem.Error())
 		b.answer(command, &ledgerv1.Outcome{
@@ -72,7 +73,7 @@ func (w *Writer) decodeRecord(b *batch, p *part, r *kgo.Record) {
 		return
 	}
 	if home := topics.ShardOf(command.GetAccount(), w.cfg.Kafka.Shards); home != p.shard.number {
-		b.moved = append(b.moved, &kgo.Record{Topic: topics.Commands, Partition: int32(home), Key: []byte(command.GetAccount()), Value: r.Value, Headers: r.Headers})
+		b.moved = append(b.moved, &kgo.Record{Topic: topics.Commands, Partition: int32(home), Key: []byte(command.GetAccount()), Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp})
 		w.metrics.moved.Inc()
 		return
 	}
@@ -82,7 +83,15 @@ func (w *Writer) decodeRecord(b *batch, p *part, r *kgo.Record) {
 	}
 	p.sources = append(p.sources, r)
 	p.details = append(p.details, detail)
-	p.commands = append(p.commands, lua.Command{Command: command, Fingerprint: lua.FingerprintOf(command), Refusal: refusal, Body: r.Value})
+	p.commands = append(p.commands, lua.Command{Command: command, Fingerprint: lua.FingerprintOf(command), Refusal: refusal, Body: r.Value, AskedAt: askedAt(command, r)})
+}
+
+// askedAt is when a command was first asked for, as far as it shows: a retry keeps the caller's time, a redelivery Kafka's.
+func askedAt(c *ledgerv1.Command, r *kgo.Record) time.Time {
+	if at := c.GetRequestedAt(); at.CheckValid() == nil && at.AsTime().Before(r.Timestamp) {
+		return at.AsTime()
+	}
+	return r.Timestamp
 }
 
 // bury makes a dead letter of a record, byte for byte. Only a record beyond what its topic takes (it came compressed) is cut, and says so.

@@ -19,6 +19,7 @@ type counters struct {
 	applySeconds  prometheus.Histogram
 	commitSeconds prometheus.Histogram
 	evicting      prometheus.Gauge
+	lookedUp      *prometheus.CounterVec
 }
 
 func newCounters(reg prometheus.Registerer) *counters {
@@ -51,7 +52,10 @@ func newCounters(reg prometheus.Registerer) *counters {
 	m.evicting = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "ledger_redis_evicting", Help: "1: a Redis master has another maxmemory-policy than noeviction and may throw away balances. Set noeviction at once.",
 	})
-	reg.MustRegister(m.evicting, m.outcomes, m.repeats, m.deadLetters, m.moved, m.givenUp, m.recoveries, m.applySeconds, m.commitSeconds)
+	m.lookedUp = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ledger_commands_looked_up_total", Help: "Commands of calls that were older than what Redis remembers, by what ClickHouse said: known (the outcome it had) or unknown (decided). Many: redeliveries come later than the dedupe window.",
+	}, []string{"answer"})
+	reg.MustRegister(m.lookedUp, m.evicting, m.outcomes, m.repeats, m.deadLetters, m.moved, m.givenUp, m.recoveries, m.applySeconds, m.commitSeconds)
 	return m
 }
 

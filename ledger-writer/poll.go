@@ -25,7 +25,8 @@ type batch struct {
 	parts   map[int]*part         // by shard, from decode
 	letters []*ledgerv1.DeadLetter
 	replies []*ledgerv1.Reply
-	moved   []*kgo.Record // commands that landed on the wrong partition
+	moved   []*kgo.Record       // commands that landed on the wrong partition
+	derived []*ledgerv1.Command // what the ledger asks for itself, besides what follows from the decisions
 }
 
 // part is one shard's share of a batch: commands in their order, and what became of them.
@@ -38,7 +39,7 @@ type part struct {
 	entries   []string // outbox entries that the decisions left
 }
 
-func (b *batch) empty() bool { return len(b.records) == 0 }
+func (b *batch) empty() bool { return len(b.records) == 0 && len(b.derived) == 0 }
 
 // drop forgets the records of a shard: they will be polled again.
 func (b *batch) drop(shard int) { delete(b.records, shard) }

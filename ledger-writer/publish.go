@@ -40,12 +40,16 @@ func (w *Writer) publish(ctx context.Context, b *batch) error {
 	for _, moved := range b.moved {
 		p.send(moved)
 	}
+	for _, command := range b.derived {
+		p.command(w.cfg.Kafka.Shards, command)
+	}
 	return p.wait(ctx)
 }
 
 func (w *Writer) publishDecision(p *publisher, b *batch, part *part, i int, d lua.Decision) {
 	command := part.commands[i]
 	outcome := d.Outcome
+	outcome.BusinessDate = w.calendar.dateOf(outcome.GetDecidedAt().AsTime())
 	w.metrics.decided(d)
 	switch d.Kind {
 	case lua.Decided:
@@ -55,6 +59,7 @@ func (w *Writer) publishDecision(p *publisher, b *batch, part *part, i int, d lu
 			return
 		}
 		p.event(event, command.Body)
+		part.shard.noteHold(outcome)
 	case lua.Reused:
 		// Answered, counted and dead-lettered; the first outcome stands.
 		outcome = &ledgerv1.Outcome{
@@ -67,6 +72,12 @@ func (w *Writer) publishDecision(p *publisher, b *batch, part *part, i int, d lu
 		return
 	case lua.Remembered:
 	}
+	if next := derive(command.Command, outcome); next != nil {
+		p.command(w.cfg.Kafka.Shards, next)
+	}
+	if outcome = told(command.Command, outcome); outcome == nil {
+		return
+	}
 	detail := part.details[i]
 	if detail == "" {
 		detail = detailOf(outcome)
@@ -74,15 +85,19 @@ func (w *Writer) publishDecision(p *publisher, b *batch, part *part, i int, d lu
 	b.answer(command.Command, outcome, detail)
 }
 
-// publishEvent publishes an event of the outbox, and tells its caller.
+// publishEvent publishes an event of the outbox with what it asks for, and tells its caller.
 func (w *Writer) publishEvent(p *publisher, e *ledgerv1.Event) error {
 	command, err := proto.Marshal(e.GetCommand())
 	if err != nil {
 		return fmt.Errorf("encode command %q: %w", e.GetCommand().GetCommandId(), err)
 	}
+	e.Outcome.BusinessDate = w.calendar.dateOf(e.GetOutcome().GetDecidedAt().AsTime())
 	p.event(e, command)
-	if to := e.GetCommand().GetReplyTo(); to != "" {
-		p.reply(w.cfg.Kafka.Shards, &ledgerv1.Reply{ReplyTo: to, Outcome: e.GetOutcome(), Detail: detailOf(e.GetOutcome())})
+	if next := derive(e.GetCommand(), e.GetOutcome()); next != nil {
+		p.command(w.cfg.Kafka.Shards, next)
+	}
+	if outcome, to := told(e.GetCommand(), e.GetOutcome()), e.GetCommand().GetReplyTo(); outcome != nil && to != "" {
+		p.reply(w.cfg.Kafka.Shards, &ledgerv1.Reply{ReplyTo: to, Outcome: outcome, Detail: detailOf(outcome)})
 	}
 	return nil
 }

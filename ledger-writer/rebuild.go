@@ -165,7 +165,7 @@ func rate(n int, took time.Duration) float64 { return float64(n) / max(took.Seco
 // rebuild is the job for one shard, with what this writer has.
 func (w *Writer) rebuild(shard int, last lua.Head, end int64) *rebuild {
 	r := &rebuild{logger: w.logger, store: w.store, log: w.log, shard: shard, last: last, end: end}
-	if w.clickhouse != nil {
+	if w.cfg.RebuildFromClickHouse {
 		r.archive = &archive{conn: w.clickhouse, shard: shard}
 	}
 	return r

@@ -41,6 +41,7 @@ func (w *Writer) recover(ctx context.Context, b *batch) error {
 		}
 		b.drop(s.number)
 		s.inDoubt = w.besides[s.number] != nil
+		s.expiries = nil
 	}
 	rewind := map[int32]kgo.EpochOffset{}
 	for _, s := range doubted {

@@ -37,6 +37,8 @@ type shard struct {
 	// corrupt: Redis holds a record that cannot be read; the recovery rebuilds.
 	corrupt   bool
 	checkedAt time.Time
+	// expiries of its holds; nil after a recovery: they are read anew.
+	expiries *expiries
 }
 
 // ownership is which shards this writer has. Written by the group's callbacks and by the loop, hence the lock.

@@ -31,7 +31,8 @@ type Writer struct {
 	health     *metrics.Health
 	rdb        goredis.UniversalClient
 	store      *lua.Store
-	clickhouse driver.Conn             // nil: rebuilds are from the log alone
+	clickhouse driver.Conn // nil: nothing is forgotten, and rebuilds are from the log alone
+	calendar   calendar
 	topics     map[string]kadm.TopicID // from EnsureTopics
 
 	evicting    atomic.Pointer[redis.PolicyError] // written by watchPolicy, read by readiness checks; nil: no master would evict
@@ -53,17 +54,21 @@ func New(cfg Config, logger *zap.Logger, reg prometheus.Registerer, health *metr
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	days, err := newCalendar(cfg.TimeZone, cfg.DayEnds)
+	if err != nil {
+		return nil, err
+	}
 	rdb, err := redis.NewClient(cfg.Redis)
 	if err != nil {
 		return nil, fmt.Errorf("redis client: %w", err)
 	}
 	w := &Writer{
 		cfg: cfg, logger: logger, metrics: newCounters(reg), health: health,
-		rdb: rdb, store: lua.New(rdb), besideEvents: besideEvents, besides: map[int]*beside{},
-		policyCheck: policyCheck,
+		rdb: rdb, store: lua.New(rdb).Remembering(cfg.DedupeWindow), besideEvents: besideEvents, besides: map[int]*beside{},
+		policyCheck: policyCheck, calendar: days,
 	}
 	health.Check("redis eviction policy", w.policyReady)
-	if cfg.RebuildFromClickHouse {
+	if cfg.RebuildFromClickHouse || cfg.DedupeWindow > 0 {
 		if w.clickhouse, err = clickhouse.Open(cfg.ClickHouse); err != nil {
 			return nil, errors.Join(err, rdb.Close())
 		}
@@ -137,6 +142,7 @@ func (w *Writer) turn(ctx context.Context) error {
 	if err := w.recover(work, batch); err != nil {
 		return err
 	}
+	w.expire(work, batch)
 	if batch.empty() {
 		return w.checkIdle(work)
 	}

@@ -11,9 +11,6 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/hotledger/hotledger/schemas/limits"
-	"github.com/hotledger/hotledger/schemas/money"
-
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
 
@@ -33,6 +30,8 @@ type Command struct {
 	Refusal ledgerv1.Reason
 	// Body is the command as it was received; the outbox keeps it.
 	Body []byte
+	// AskedAt is when it was first asked for, as far as anybody knows: a retry or a redelivery does not make it younger.
+	AskedAt time.Time
 }
 
 // Kind says how an outcome came about.
@@ -61,10 +60,13 @@ type Call struct {
 	Shard    int
 	Expected Head
 	Now      time.Time
+	// LookedUp is the head through which ClickHouse was complete when the commands that may be older than what Redis remembers (TooOldError)
+	// were looked up there, and not found. Zero: none was.
+	LookedUp Head
 	Commands []Command
 }
 
-// Result answers one Call. Err is ErrOutOfSync or ErrCorrupt (nothing written), or what the client reported, in which case the outcome
+// Result answers one Call. Err is ErrOutOfSync, ErrCorrupt or a TooOldError (nothing written), or what the client reported, in which case the outcome
 // is unknown: send the very same call again, or recover.
 type Result struct {
 	Head      Head
@@ -82,7 +84,7 @@ func (s *Store) Apply(ctx context.Context, calls ...Call) []Result {
 	var args [][]any
 	for i, call := range calls {
 		if results[i].Err = call.check(); results[i].Err == nil {
-			sent, keys, args = append(sent, i), append(keys, liveKeys(call.Shard)), append(args, call.args())
+			sent, keys, args = append(sent, i), append(keys, LiveKeys(call.Shard)), append(args, call.args(s.window))
 		}
 	}
 	for at, cmd := range s.runEach(ctx, applyScript, keys, args) {
@@ -113,6 +115,17 @@ func (c Call) check() error {
 	return nil
 }
 
+// asked is when the first of the commands was first asked for, ms; one without a time was asked for now.
+func (c Call) asked() int64 {
+	first := c.Now.UnixMilli()
+	for _, command := range c.Commands {
+		if !command.AskedAt.IsZero() {
+			first = min(first, max(0, command.AskedAt.UnixMilli()))
+		}
+	}
+	return first
+}
+
 // bodies are the commands as they were received, each with its length before it.
 func (c Call) bodies() []byte {
 	size := 0
@@ -126,51 +139,15 @@ func (c Call) bodies() []byte {
 	return bodies
 }
 
-func (c Call) args() []any {
-	args := make([]any, 0, 4+7*len(c.Commands))
-	args = append(args, c.Expected.Position, c.Expected.Chain, c.Now.UnixMilli(), c.bodies())
+func (c Call) args(window time.Duration) []any {
+	args := make([]any, 0, 7+7*len(c.Commands))
+	args = append(args, c.Expected.Position, c.Expected.Chain, c.Now.UnixMilli(), window.Milliseconds(), c.asked(), c.LookedUp.words(), c.bodies())
 	for i := range c.Commands {
 		command := &c.Commands[i]
-		operation, terms, unit := command.terms()
+		operation, terms, unit := command.verb()
 		args = append(args, command.GetCommandId(), command.GetAccount(), operation, terms, unit, command.Fingerprint[:], command.conditions())
 	}
 	return args
-}
-
-// terms are the words of include/<operation>.lua.
-func (c Command) terms() (operation, terms, unit string) {
-	if c.Refusal != ledgerv1.Reason_REASON_UNSPECIFIED {
-		return "refuse", reasonWord(c.Refusal), ""
-	}
-	if u, err := money.ParseUnit(c.GetCurrency()); err == nil {
-		unit = u.String()
-	}
-	switch c.GetOperation() {
-	case ledgerv1.Operation_OPERATION_OPEN:
-		if terms = c.GetOpen().GetFloor(); terms == "" {
-			terms = "0"
-		}
-		return "open", terms, unit
-	case ledgerv1.Operation_OPERATION_DEBIT:
-		return "debit", c.GetAmount(), unit
-	case ledgerv1.Operation_OPERATION_CREDIT:
-		return "credit", c.GetAmount(), unit
-	case ledgerv1.Operation_OPERATION_REPAIR:
-		r := c.GetRepair()
-		if r.GetLog().GetSequence() > limits.SequenceMax {
-			return "refuse", reasonWord(ledgerv1.Reason_REASON_INVALID_REPAIR), ""
-		}
-		return "repair", snapshotRecord(r.GetLog()) + "|" + snapshotRecord(r.GetSeen()) + "|" + r.GetGeneration(), r.GetLog().GetUnit()
-	case ledgerv1.Operation_OPERATION_UNSPECIFIED:
-	}
-	return "refuse", reasonWord(ledgerv1.Reason_REASON_INVALID_OPERATION), ""
-}
-
-func snapshotRecord(s *ledgerv1.AccountSnapshot) string {
-	if s == nil {
-		return noAccount
-	}
-	return stateRecord(&ledgerv1.AccountState{Balance: s.GetBalance(), Held: s.GetHeld(), Sequence: s.GetSequence(), Floor: s.GetFloor(), Unit: s.GetUnit(), Status: "active"})
 }
 
 func (c Command) conditions() string {

@@ -6,14 +6,18 @@ import (
 	"hash"
 	"maps"
 	"slices"
+	"strconv"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
 
-// Fingerprint stands for the payload of a command: what a repeated command id is compared with. The first 16 bytes of a SHA-256.
+// Fingerprint stands for the payload of a command: what a repeated command id is compared with. 6 bytes of the account's SHA-256, by which a
+// reversal knows that what it reverses was on its own account, and 10 bytes of the payload's.
 type Fingerprint [16]byte
+
+const accountBytes = 6
 
 // FingerprintOf hashes the fields that say what the command does, each with its length, in a fixed order, so that the encoding
 // of the message (field order, unknown fields, map order) does not matter. Left out is what describes the request alone:
@@ -36,12 +40,31 @@ func FingerprintOf(c *ledgerv1.Command) Fingerprint {
 	h.time(c.GetDeadline())
 	h.optional(c.ExpectedSequence)
 	h.text(c.GetOpen().GetFloor())
+	h.text(c.GetOpen().GetCeiling())
+	h.time(c.GetHold().GetExpiresAt())
+	h.text(c.GetHoldId())
+	h.text(c.GetReverse().GetCommandId())
+	h.text(strconv.FormatBool(c.GetReverse().GetAllowOverdraft()))
+	if limits := c.GetLimits(); limits != nil {
+		h.optionalText(limits.Floor)
+		h.optionalText(limits.Ceiling)
+	}
+	h.number(uint64(c.GetDirection()))
+	h.number(uint64(len(c.GetLegs())))
+	for _, leg := range c.GetLegs() {
+		h.text(leg.GetCounterAccount())
+		h.text(leg.GetAmount())
+	}
+	h.text(c.GetOrigin().GetCommandId())
+	h.text(c.GetOrigin().GetAccount())
+	h.number(uint64(c.GetOrigin().GetReason()))
 	if r := c.GetRepair(); r != nil {
 		h.snapshot(r.GetSeen())
 		h.snapshot(r.GetLog())
 		h.text(r.GetGeneration())
 	}
-	return Fingerprint(h.Sum(nil)[:16])
+	account := sha256.Sum256([]byte(c.GetAccount()))
+	return Fingerprint(append(account[:accountBytes:accountBytes], h.Sum(nil)[:len(Fingerprint{})-accountBytes]...))
 }
 
 type fingerprinter struct{ hash.Hash }
@@ -66,6 +89,14 @@ func (h fingerprinter) optional(n *uint64) {
 	h.number(*n)
 }
 
+func (h fingerprinter) optionalText(s *string) {
+	if s == nil {
+		h.text("")
+		return
+	}
+	h.text("set" + *s)
+}
+
 func (h fingerprinter) time(t *timestamppb.Timestamp) {
 	if t == nil {
 		h.text("")
@@ -83,7 +114,7 @@ func (h fingerprinter) snapshot(s *ledgerv1.AccountSnapshot) {
 	}
 	h.text("set")
 	h.number(s.GetSequence())
-	for _, text := range []string{s.GetBalance(), s.GetHeld(), s.GetFloor(), s.GetUnit()} {
+	for _, text := range []string{s.GetBalance(), s.GetHeld(), s.GetFloor(), s.GetUnit(), s.GetCeiling(), s.GetStatus()} {
 		h.text(text)
 	}
 }

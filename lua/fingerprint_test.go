@@ -38,12 +38,25 @@ var classes = map[string]bool{
 	"reply_to":          false,
 	"traceparent":       false,
 	"open.floor":        true,
+	"open.ceiling":      true,
+	"hold.expires_at":   true,
+	"hold_id":           true,
+	"limits.floor":      true,
+	"limits.ceiling":    true,
+	"direction":         true,
+	"legs.amount":       true,
+
+	"legs.counter_account": true,
+
+	"reverse.command_id": true, "reverse.allow_overdraft": true,
+	"origin.command_id": true, "origin.account": true, "origin.reason": true,
+
 	"repair.generation": true,
 	"repair.run_id":     false,
 	"repair.break_id":   false,
 
-	"repair.seen.sequence": true, "repair.seen.balance": true, "repair.seen.held": true, "repair.seen.floor": true, "repair.seen.unit": true,
-	"repair.log.sequence": true, "repair.log.balance": true, "repair.log.held": true, "repair.log.floor": true, "repair.log.unit": true,
+	"repair.seen.sequence": true, "repair.seen.balance": true, "repair.seen.held": true, "repair.seen.floor": true, "repair.seen.unit": true, "repair.seen.ceiling": true, "repair.seen.status": true,
+	"repair.log.sequence": true, "repair.log.balance": true, "repair.log.held": true, "repair.log.floor": true, "repair.log.unit": true, "repair.log.ceiling": true, "repair.log.status": true,
 }
 
 // leaves are the paths of all fields that hold a value.
@@ -67,7 +80,12 @@ func set(t *testing.T, c *ledgerv1.Command, path string) {
 	message := c.ProtoReflect()
 	names := strings.Split(path, ".")
 	for _, name := range names[:len(names)-1] {
-		message = message.Mutable(message.Descriptor().Fields().ByName(protoreflect.Name(name))).Message()
+		field := message.Descriptor().Fields().ByName(protoreflect.Name(name))
+		if field.IsList() {
+			message = message.Mutable(field).List().AppendMutable().Message()
+			continue
+		}
+		message = message.Mutable(field).Message()
 	}
 	field := message.Descriptor().Fields().ByName(protoreflect.Name(names[len(names)-1]))
 	switch {
@@ -77,6 +95,8 @@ func set(t *testing.T, c *ledgerv1.Command, path string) {
 		message.Set(field, protoreflect.ValueOfString("another"))
 	case field.Kind() == protoreflect.EnumKind:
 		message.Set(field, protoreflect.ValueOfEnum(4))
+	case field.Kind() == protoreflect.BoolKind:
+		message.Set(field, protoreflect.ValueOfBool(true))
 	case field.Kind() == protoreflect.Uint64Kind:
 		message.Set(field, protoreflect.ValueOfUint64(987))
 	case field.Kind() == protoreflect.MessageKind:
@@ -127,12 +147,12 @@ func TestFingerprintsNeverChange(t *testing.T) {
 		want    string
 		command *ledgerv1.Command
 	}{
-		{"2ea9ab9198d1638007400cd2c3bef1cc", &ledgerv1.Command{}},
-		{"5f0a4ab2ba687bb27a02b037d4d2e64c", &ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_DEBIT, Account: "alice", Amount: "1250", Currency: "USD"}},
-		{"73d1d9e3b6a120ebb8b02c38a64fe7ec", &ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_CREDIT, Account: "alice", Amount: most, Currency: "POINTS/0"}},
-		{"9fd406346ee434514b75d293b7066b0f", &ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_OPEN, Account: "Größe {1}", Currency: "JPY", Open: &ledgerv1.OpenTerms{Floor: "-500"}}},
-		{"238ed2bbc16077a40b1458e60711c834", &ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_REPAIR, Account: "bob", Repair: &ledgerv1.RepairTerms{Log: &ledgerv1.AccountSnapshot{Sequence: 3, Balance: "4", Held: "0", Floor: "0", Unit: "USD/2"}, Generation: "g"}}},
-		{"ded15d2f13967d00b29f7785ebf71860", full()},
+		{"e3b0c44298fcdb2877ace52978117fab", &ledgerv1.Command{}},
+		{"2bd806c97f0ea3ae93b7b750a9c2209a", &ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_DEBIT, Account: "alice", Amount: "1250", Currency: "USD"}},
+		{"2bd806c97f0ecdc3a07b8790bef5adce", &ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_CREDIT, Account: "alice", Amount: most, Currency: "POINTS/0"}},
+		{"67ca9d2b2ae9fd488d3bcc4f94f95c85", &ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_OPEN, Account: "Größe {1}", Currency: "JPY", Open: &ledgerv1.OpenTerms{Floor: "-500"}}},
+		{"81b637d8fcd2963dcfbf40fd4e3cb84b", &ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_REPAIR, Account: "bob", Repair: &ledgerv1.RepairTerms{Log: &ledgerv1.AccountSnapshot{Sequence: 3, Balance: "4", Held: "0", Floor: "0", Unit: "USD/2"}, Generation: "g"}}},
+		{"9af211329b2fbd0d2a3d038f34b03770", full()},
 	} {
 		fingerprint := FingerprintOf(golden.command)
 		if got := hex.EncodeToString(fingerprint[:]); got != golden.want {

@@ -36,6 +36,14 @@ func (h Head) outboxID() string {
 	return fmt.Sprintf("%d-%d", h.Position, prefix)
 }
 
+// words is how the scripts write a head that is not the shard's own; "" for none.
+func (h Head) words() string {
+	if h == (Head{}) {
+		return ""
+	}
+	return fmt.Sprintf("%d %s", h.Position, h.Chain)
+}
+
 func (h Head) String() string { return fmt.Sprintf("%d:%.12s", h.Position, h.Chain) }
 
 func parseHead(position, chain string) (Head, error) {

@@ -5,7 +5,7 @@
 --   1. read the head; say whether every key carries it
 --   2. read the outbox whole (it holds what is applied and not yet committed: one batch)
 -- KEYS
---   1 accounts, 2 outcomes, 3 outbox, 4 head   as in apply.lua
+--   1 accounts, 2 holds, 3 recent, 4 old, 5 outbox, 6 head   as in apply.lua
 -- ARGV
 --   none
 -- Returns
@@ -15,17 +15,20 @@
 -- Holds
 --   nothing is written
 
-local ACCOUNTS, OUTCOMES, OUTBOX, HEAD = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local ACCOUNTS, HOLDS, RECENT, OLD, OUTBOX, HEAD = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 
 -- 1. the head and the keys
-if redis.call('EXISTS', ACCOUNTS, OUTCOMES, OUTBOX, HEAD) == 0 then return { 'EMPTY' } end
-local head = redis.pcall('HMGET', HEAD, 'position', 'chain', 'generation')
+if redis.call('EXISTS', ACCOUNTS, HOLDS, RECENT, OLD, OUTBOX, HEAD) == 0 then return { 'EMPTY' } end
+local head = redis.pcall('HMGET', HEAD, 'position', 'chain', 'generation', 'turned', 'begun', 'horizon', 'forgotten')
 if head.err then return { 'BROKEN', '', '', head.err } end
 local position, chain, generation = head[1], head[2], head[3]
 local function broken(why) return { 'BROKEN', position or '', chain or '', why } end
-if not position or not chain or not generation then return broken('head') end
-if redis.pcall('HGET', ACCOUNTS, '') ~= chain then return broken('accounts') end
-if redis.pcall('HGET', OUTCOMES, '') ~= chain then return broken('outcomes') end
+for i = 1, 7 do
+    if not head[i] then return broken('head') end
+end
+for _, key in ipairs({ ACCOUNTS, HOLDS, RECENT, OLD }) do
+    if redis.pcall('HGET', key, '') ~= chain then return broken(key) end
+end
 local last = string.format('%s-%d', position, tonumber(string.sub(chain, 1, 12), 16))
 local stream = redis.pcall('XINFO', 'STREAM', OUTBOX)
 if stream.err then return broken(stream.err) end

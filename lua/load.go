@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -19,17 +20,28 @@ type Chunk struct {
 	args   []any
 }
 
-// Load fills a new build with a shard as it was at one position: accounts and outcomes in any order of chunks, then Done.
+// Load fills a new build with a shard as it was at one position: accounts, holds and outcomes in any order of chunks, then Done.
 // The build's goroutine uses it, before any event is added.
 type Load struct {
-	build    *Build
-	chunks   int
-	accounts int
-	at       Head
+	build  *Build
+	chunks int
+	at     Head
+
+	accounts, holds, outcomes int             // rows
+	totals                    map[string]bool // by reversed command
+	// What was decided before the horizon is not remembered: the outcomes up to forgotten, from the first on.
+	horizon   time.Time
+	forgotten Head
 }
 
-// Load begins to fill a build at Genesis.
-func (b *Build) Load() *Load { return &Load{build: b, at: Genesis} }
+// Load begins to fill a build at Genesis, with the outcomes of the store's window before now.
+func (b *Build) Load(now time.Time) *Load {
+	l := &Load{build: b, at: Genesis, totals: map[string]bool{}, horizon: time.UnixMilli(0), forgotten: Genesis}
+	if b.store.window > 0 {
+		l.horizon = now.Add(-b.store.window)
+	}
+	return l
+}
 
 // Head is how far the outcomes have been taken; each was checked against the chain of the one before.
 func (l *Load) Head() Head { return l.at }
@@ -39,7 +51,7 @@ func (l *Load) Accounts(page []Account) (Chunk, error) {
 	rows := make([]any, 0, 2*len(page))
 	for _, a := range page {
 		state := &ledgerv1.AccountState{
-			Balance: strconv.FormatInt(a.Balance, 10), Held: strconv.FormatInt(a.Held, 10), Floor: strconv.FormatInt(a.Floor, 10),
+			Balance: strconv.FormatInt(a.Balance, 10), Held: strconv.FormatInt(a.Held, 10), Floor: strconv.FormatInt(a.Floor, 10), Ceiling: a.Ceiling,
 			Sequence: a.Sequence, Unit: a.Unit, Status: a.Status,
 		}
 		record := stateRecord(state)
@@ -52,8 +64,18 @@ func (l *Load) Accounts(page []Account) (Chunk, error) {
 	return l.chunk("accounts", rows)
 }
 
-// Outcomes makes a chunk of the next events, at most LoadMax, in the order of their positions from 1. Each must be what its chain says;
-// ErrChainBroken tells that one is not. Their commands are not needed.
+// Holds makes a chunk of at most LoadMax open holds, none of which was in another chunk.
+func (l *Load) Holds(page []Hold) (Chunk, error) {
+	rows := make([]any, 0, 2*len(page))
+	for _, h := range page {
+		rows = append(rows, h.ID, h.record())
+	}
+	l.holds += len(page)
+	return l.chunk("holds", rows)
+}
+
+// Outcomes makes a chunk of the next events, at most LoadMax / 2, in the order of their positions from 1. Each must be what its chain says;
+// ErrChainBroken tells that one is not. Their commands are not needed. Those that are forgotten have no row in it.
 func (l *Load) Outcomes(page []*ledgerv1.Event) (Chunk, error) {
 	rows := make([]any, 0, 2*len(page))
 	for _, e := range page {
@@ -61,8 +83,17 @@ func (l *Load) Outcomes(page []*ledgerv1.Event) (Chunk, error) {
 		if err != nil {
 			return Chunk{}, fmt.Errorf("load shard %d: %w", l.build.shard, err)
 		}
+		if l.at == l.forgotten && e.GetOutcome().GetDecidedAt().AsTime().Before(l.horizon) {
+			l.at, l.forgotten = after, after
+			continue
+		}
 		l.at = after
 		rows = append(rows, e.GetOutcome().GetCommandId(), string(e.GetFingerprint())+record)
+		l.outcomes++
+		if r := e.GetOutcome().GetReversal(); r != nil {
+			rows = append(rows, r.GetCommandId()+totalSuffix, r.GetTotal())
+			l.totals[r.GetCommandId()] = true
+		}
 	}
 	return l.chunk("outcomes", rows)
 }
@@ -73,13 +104,16 @@ func (l *Load) chunk(part string, rows []any) (Chunk, error) {
 	}
 	before := l.place()
 	l.chunks++
-	return l.build.loadChunk(before, l.place(), Genesis.Chain, part, "", rows), nil
+	return l.build.loadChunk([]any{before, l.place(), Genesis.Chain, part, "", "", "", "", ""}, rows), nil
 }
 
 // Done makes the last chunk, with which the build stands at Head and events can be added.
 func (l *Load) Done() Chunk {
 	l.build.head = l.at
-	return l.build.loadChunk(l.place(), fmt.Sprint(l.at.Position), l.at.Chain, "last", fmt.Sprint(l.accounts), nil)
+	return l.build.loadChunk([]any{
+		l.place(), l.at.Position, l.at.Chain, "last",
+		l.accounts, l.holds, l.outcomes + len(l.totals), l.horizon.UnixMilli(), l.forgotten.words(),
+	}, nil)
 }
 
 // place is what stands in the build's head instead of a position while it is loaded.
@@ -90,8 +124,11 @@ func (l *Load) place() string {
 	return fmt.Sprintf("load:%d", l.chunks)
 }
 
-func (b *Build) loadChunk(before, after, chain, part, accounts string, rows []any) Chunk {
-	return Chunk{script: loadScript, args: append([]any{b.generation, before, after, chain, part, accounts}, rows...)}
+// totalSuffix behind a command id names what was reversed of it (include/reverse.lua).
+const totalSuffix = "\n"
+
+func (b *Build) loadChunk(header, rows []any) Chunk {
+	return Chunk{script: loadScript, args: append(append([]any{b.generation}, header...), rows...)}
 }
 
 // Send puts one chunk into Redis. ErrOutOfSync: the build is not where the chunk belongs, because another recovery began one of its own, or the

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -52,7 +53,7 @@ func TestALoadedBuildIsTheSameAsOneOfTheLog(t *testing.T) {
 		want := b.content()
 		build, err := b.store.BeginBuild(t.Context(), b.shard, "same")
 		b.ok(err)
-		load := build.Load()
+		load := build.Load(time.Now())
 		for page := range slices.Chunk(accounts, 2) {
 			b.ok(build.Send(t.Context(), b.chunk(load.Accounts(page))))
 		}
@@ -83,7 +84,7 @@ func halfLoaded(t *testing.T) (b *bench, build *Build, load *Load, sent, next Ch
 	accounts, events := b.stored()
 	build, err := b.store.BeginBuild(t.Context(), b.shard, "g2")
 	b.ok(err)
-	load = build.Load()
+	load = build.Load(time.Now())
 	sent = b.chunk(load.Accounts(accounts))
 	b.ok(build.Send(t.Context(), sent))
 	return b, build, load, sent, b.chunk(load.Outcomes(events))
@@ -135,7 +136,7 @@ func TestALoadIsRefusedWhereTheBuildLostSomething(t *testing.T) {
 	for part, key := range map[string]string{"accounts": "a", "outcomes": "c1"} {
 		b, build, load, _, next := halfLoaded(t)
 		b.ok(build.Send(t.Context(), next))
-		i := slices.Index([]string{"accounts", "outcomes"}, part)
+		i := slices.Index([]string{"accounts", "holds", "outcomes"}, part)
 		b.ok(b.rdb.HDel(t.Context(), buildKeys(b.shard)[i], key).Err())
 		b.untouched(part, func() {
 			if err := build.Send(t.Context(), load.Done()); !errors.Is(err, ErrCorrupt) {
@@ -160,16 +161,16 @@ func TestALoadTakesNothingThatItsChainDoesNotSay(t *testing.T) {
 		build := &Build{store: b.store, shard: b.shard, head: Genesis}
 		page := []*ledgerv1.Event{events[0], proto.CloneOf(events[1])}
 		change(page[1])
-		if _, err := build.Load().Outcomes(page); !errors.Is(err, ErrChainBroken) {
+		if _, err := build.Load(time.Now()).Outcomes(page); !errors.Is(err, ErrChainBroken) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	bad := accounts[0]
 	bad.Unit = ""
-	if _, err := (&Build{store: b.store}).Load().Accounts([]Account{bad}); err == nil {
+	if _, err := (&Build{store: b.store}).Load(time.Now()).Accounts([]Account{bad}); err == nil {
 		t.Error("an account without a unit was taken")
 	}
-	if _, err := (&Build{store: b.store}).Load().Accounts(make([]Account, LoadMax+1)); err == nil {
+	if _, err := (&Build{store: b.store}).Load(time.Now()).Accounts(make([]Account, LoadMax+1)); err == nil {
 		t.Error("a chunk beyond the limit was taken")
 	}
 }

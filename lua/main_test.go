@@ -88,7 +88,7 @@ func setupOn(t testing.TB, rdb redis.UniversalClient) *bench {
 	return b
 }
 
-func (b *bench) keys() []string { return append(liveKeys(b.shard), buildKeys(b.shard)...) }
+func (b *bench) keys() []string { return append(LiveKeys(b.shard), buildKeys(b.shard)...) }
 
 // rebuild makes the live keys anew from these events.
 func (b *bench) rebuild(generation string, events ...*ledgerv1.Event) {

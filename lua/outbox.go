@@ -56,7 +56,7 @@ func EventOf(c Command, d Decision) (*ledgerv1.Event, error) {
 
 // Inspect reads head and outbox of a shard in one atomic call.
 func (s *Store) Inspect(ctx context.Context, shard int) (State, error) {
-	reply, err := s.run(ctx, inspectScript, liveKeys(shard))
+	reply, err := s.run(ctx, inspectScript, LiveKeys(shard))
 	if err != nil {
 		return State{}, fmt.Errorf("inspect shard %d: %w", shard, err)
 	}

@@ -51,7 +51,7 @@ func TestInspectTellsEmptyBrokenAndWholeApart(t *testing.T) {
 		})
 	}
 	b := busy(t, setup(t))
-	b.ok(b.rdb.Del(ctx, liveKeys(b.shard)...).Err())
+	b.ok(b.rdb.Del(ctx, LiveKeys(b.shard)...).Err())
 	if state := b.condition(); state.Condition != Empty {
 		t.Errorf("no keys: %+v", state)
 	}

@@ -44,7 +44,7 @@ func TestBothProtocolsOfRedisSayTheSame(t *testing.T) {
 		if state := b.condition(); state.Condition != Broken {
 			t.Errorf("protocol %d: %+v", protocol, state)
 		}
-		b.ok(b.rdb.Del(ctx, liveKeys(b.shard)...).Err())
+		b.ok(b.rdb.Del(ctx, LiveKeys(b.shard)...).Err())
 		if state := b.condition(); state.Condition != Empty {
 			t.Errorf("protocol %d: %+v", protocol, state)
 		}

@@ -15,8 +15,8 @@ import (
 )
 
 // An outcome record is one line of words, written by apply.lua, remembered in the outcomes hash, carried by the outbox and hashed into
-// the chain: "<position> <decided at ms> <applied or REASON> <delta> <account record or ->".
-// An account record is "<balance> <held> <sequence> <floor> <unit> <status>".
+// the chain: "<position> <decided at ms> <applied or REASON> <delta> <account record or ->" and what it booked (tail.go).
+// An account record is "<balance> <held> <sequence> <floor>[:<ceiling>] <unit> <status>".
 
 const (
 	applied       = "applied"
@@ -32,10 +32,13 @@ type Account struct {
 	Balance  int64
 	Held     int64
 	Floor    int64
+	Ceiling  string // "" where there is none
 	Sequence uint64
 	Unit     string // "USD/2"
-	Status   string // "active"
+	Status   string // "active", "frozen_debit", "frozen_credit", "frozen", "closed"
 }
+
+var statuses = map[string]bool{"active": true, "frozen_debit": true, "frozen_credit": true, "frozen": true, "closed": true}
 
 // ParseAccount reads an account record. Like include/account.lua it takes only what this ledger would have written.
 func ParseAccount(id, record string) (Account, error) {
@@ -43,15 +46,18 @@ func ParseAccount(id, record string) (Account, error) {
 	if err != nil {
 		return Account{}, fmt.Errorf("account %q: %w", id, err)
 	}
-	a := Account{ID: id, Sequence: state.GetSequence(), Unit: state.GetUnit(), Status: state.GetStatus()}
-	var errBalance, errHeld, errFloor error
+	a := Account{ID: id, Ceiling: state.GetCeiling(), Sequence: state.GetSequence(), Unit: state.GetUnit(), Status: state.GetStatus()}
+	var errBalance, errHeld, errFloor, errCeiling error
 	a.Balance, errBalance = money.ParseMinor(state.GetBalance())
 	a.Held, errHeld = money.ParseMinor(state.GetHeld())
 	a.Floor, errFloor = money.ParseMinor(state.GetFloor())
-	if err := errors.Join(errBalance, errHeld, errFloor); err != nil {
+	if a.Ceiling != "" {
+		_, errCeiling = money.ParseMinor(a.Ceiling)
+	}
+	if err := errors.Join(errBalance, errHeld, errFloor, errCeiling); err != nil {
 		return Account{}, fmt.Errorf("account %q: %w", id, err)
 	}
-	if a.Sequence > sequenceMax || stateRecord(state) != record || a.Unit == "" || a.Status == "" {
+	if a.Sequence > sequenceMax || stateRecord(state) != record || a.Unit == "" || !statuses[a.Status] {
 		return Account{}, fmt.Errorf("account %q: record %q is not one of apply.lua", id, record)
 	}
 	return a, nil
@@ -66,14 +72,32 @@ func parseState(record string) (*ledgerv1.AccountState, error) {
 	if err != nil {
 		return nil, fmt.Errorf("record %q: sequence: %w", record, err)
 	}
-	return &ledgerv1.AccountState{Balance: f[0], Held: f[1], Sequence: sequence, Floor: f[3], Unit: f[4], Status: f[5]}, nil
+	floor, ceiling, _ := strings.Cut(f[3], ":")
+	return &ledgerv1.AccountState{
+		Balance: f[0], Held: f[1], Sequence: sequence, Floor: floor, Ceiling: ceiling, Unit: f[4], Status: f[5], Available: available(f[0], f[1], floor),
+	}, nil
+}
+
+// available = balance - held - floor; "" where one of them is no amount.
+func available(balance, held, floor string) string {
+	b, errBalance := strconv.ParseInt(balance, 10, 64)
+	h, errHeld := strconv.ParseInt(held, 10, 64)
+	f, errFloor := strconv.ParseInt(floor, 10, 64)
+	if errBalance != nil || errHeld != nil || errFloor != nil {
+		return ""
+	}
+	return strconv.FormatInt(b-h-f, 10)
 }
 
 func stateRecord(s *ledgerv1.AccountState) string {
 	if s == nil {
 		return noAccount
 	}
-	return fmt.Sprintf("%s %s %d %s %s %s", s.GetBalance(), s.GetHeld(), s.GetSequence(), s.GetFloor(), s.GetUnit(), s.GetStatus())
+	limits := s.GetFloor()
+	if s.GetCeiling() != "" {
+		limits += ":" + s.GetCeiling()
+	}
+	return fmt.Sprintf("%s %s %d %s %s %s", s.GetBalance(), s.GetHeld(), s.GetSequence(), limits, s.GetUnit(), s.GetStatus())
 }
 
 // parseOutcome reads an outcome record of a command.
@@ -92,12 +116,18 @@ func parseOutcome(shard int, commandID, account, record string) (*ledgerv1.Outco
 		CommandId: commandID, Account: account, Status: status, Reason: reason, Shard: uint32(shard),
 		Position: position, Delta: f[3], DecidedAt: timestamppb.New(time.UnixMilli(decidedAt)),
 	}
-	if f[4] != noAccount {
-		after, err := parseState(f[4])
+	state, tail, booked := strings.Cut(f[4], "\t")
+	if state != noAccount {
+		after, err := parseState(state)
 		if err != nil {
 			return nil, fmt.Errorf("outcome of command %q: %w", commandID, err)
 		}
 		o.After = after
+	}
+	if booked {
+		if err := parseTail(o, tail); err != nil {
+			return nil, fmt.Errorf("outcome record %q of command %q: %w", record, commandID, err)
+		}
 	}
 	return o, nil
 }
@@ -118,7 +148,7 @@ func outcomeRecord(o *ledgerv1.Outcome) string {
 	if o.GetStatus() == ledgerv1.Status_STATUS_REJECTED {
 		word = reasonWord(o.GetReason())
 	}
-	return fmt.Sprintf("%d %d %s %s %s", o.GetPosition(), o.GetDecidedAt().AsTime().UnixMilli(), word, o.GetDelta(), stateRecord(o.GetAfter()))
+	return fmt.Sprintf("%d %d %s %s %s%s", o.GetPosition(), o.GetDecidedAt().AsTime().UnixMilli(), word, o.GetDelta(), stateRecord(o.GetAfter()), tailOf(o))
 }
 
 func reasonWord(r ledgerv1.Reason) string { return strings.TrimPrefix(r.String(), reasonPrefix) }

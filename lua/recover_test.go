@@ -149,7 +149,7 @@ func TestReplayIsRefusedWhereTheKeysDoNotBelongTogether(t *testing.T) {
 		"outcomes is no hash":  func(b *bench) error { return b.rdb.Set(ctx, OutcomesKey(b.shard), "x", 0).Err() },
 		"head is no hash":      func(b *bench) error { return b.rdb.Set(ctx, HeadKey(b.shard), "x", 0).Err() },
 		"a record is no such":  func(b *bench) error { return b.rdb.HSet(ctx, AccountsKey(b.shard), "a", "nan").Err() },
-		"nothing, not a build": func(b *bench) error { return b.rdb.Del(ctx, liveKeys(b.shard)...).Err() },
+		"nothing, not a build": func(b *bench) error { return b.rdb.Del(ctx, LiveKeys(b.shard)...).Err() },
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -169,8 +169,8 @@ func TestReplayTakesNoRecordThatItCanNotRead(t *testing.T) {
 	b := busy(t, setup(t))
 	for _, record := range []string{"", "6 now applied 5 1 0 1 0 USD/2 active", "6 -5 applied 5 1 0 1 0 USD/2 active", "6 1 applied 5", "6 1 applied x 1 0 1 0 USD/2 active", "6 1 applied 5 -"} {
 		b.untouched(record, func() {
-			args := []any{b.head.Position, b.head.Chain, b.head.Position + 1, Genesis.Chain, "g2", "x", "a", "ffffffffffffffff", record}
-			reply, err := replayScript.Run(t.Context(), b.rdb, liveKeys(b.shard), args...).Slice()
+			args := []any{b.head.Position, b.head.Chain, b.head.Position + 1, Genesis.Chain, "g2", 0, 0, "x", "a", "ffffffffffffffff", record}
+			reply, err := replayScript.Run(t.Context(), b.rdb, LiveKeys(b.shard), args...).Slice()
 			if err == nil {
 				_, _, err = answer(reply)
 			}
@@ -236,11 +236,11 @@ func TestSwapIsRefusedUnlessTheBuildIsWhole(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	damages := map[string]func(b *bench) error{
-		"head is elsewhere": func(b *bench) error { return b.rdb.HSet(ctx, buildKeys(b.shard)[3], "position", 4).Err() },
-		"other chain":       func(b *bench) error { return b.rdb.HSet(ctx, buildKeys(b.shard)[3], "chain", Genesis.Chain).Err() },
-		"head is no hash":   func(b *bench) error { return b.rdb.Set(ctx, buildKeys(b.shard)[3], "x", 0).Err() },
+		"head is elsewhere": func(b *bench) error { return b.rdb.HSet(ctx, buildKeys(b.shard)[5], "position", 4).Err() },
+		"other chain":       func(b *bench) error { return b.rdb.HSet(ctx, buildKeys(b.shard)[5], "chain", Genesis.Chain).Err() },
+		"head is no hash":   func(b *bench) error { return b.rdb.Set(ctx, buildKeys(b.shard)[5], "x", 0).Err() },
 	}
-	for i := range 4 {
+	for i := range names {
 		damages[fmt.Sprintf("key %d is missing", i+1)] = func(b *bench) error { return b.rdb.Del(ctx, buildKeys(b.shard)[i]).Err() }
 	}
 	for what, damage := range damages {

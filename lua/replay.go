@@ -13,7 +13,7 @@ const EventsMax = 900
 // Replay folds events of the log onto the live keys, which must stand at the head before them. The generation names the recovery.
 // It returns the head after them; ErrOutOfSync if Redis is elsewhere.
 func (s *Store) Replay(ctx context.Context, shard int, before Head, events []*ledgerv1.Event, generation string) (Head, error) {
-	head, err := s.fold(ctx, liveKeys(shard), words(before), before, events, generation)
+	head, err := s.fold(ctx, LiveKeys(shard), at(before), before, events, generation)
 	if err != nil {
 		return Head{}, fmt.Errorf("replay shard %d: %w", shard, err)
 	}
@@ -56,7 +56,7 @@ func (b *Build) Add(ctx context.Context, events []*ledgerv1.Event) error {
 // Events makes a chunk of the next events, which Send folds. So one goroutine can read and check events while another one sends: the
 // first alone uses everything but Send.
 func (b *Build) Events(events []*ledgerv1.Event) (Chunk, error) {
-	after, args, err := foldArgs(words(b.head), b.head, events, b.generation)
+	after, args, err := b.store.foldArgs(at(b.head), b.head, events, b.generation)
 	if err != nil {
 		return Chunk{}, fmt.Errorf("build shard %d: %w", b.shard, err)
 	}
@@ -66,7 +66,7 @@ func (b *Build) Events(events []*ledgerv1.Event) (Chunk, error) {
 
 // Swap puts the build in the place of the live keys, all at once.
 func (b *Build) Swap(ctx context.Context) error {
-	keys := append(buildKeys(b.shard), liveKeys(b.shard)...)
+	keys := append(buildKeys(b.shard), LiveKeys(b.shard)...)
 	reply, err := b.store.run(ctx, swapScript, keys, b.head.Position, b.head.Chain)
 	if err == nil {
 		_, _, err = answer(reply)
@@ -77,10 +77,10 @@ func (b *Build) Swap(ctx context.Context) error {
 	return nil
 }
 
-func words(h Head) [2]string { return [2]string{fmt.Sprint(h.Position), h.Chain} }
+func at(h Head) [2]string { return [2]string{fmt.Sprint(h.Position), h.Chain} }
 
 func (s *Store) fold(ctx context.Context, keys []string, from [2]string, before Head, events []*ledgerv1.Event, generation string) (Head, error) {
-	_, args, err := foldArgs(from, before, events, generation)
+	_, args, err := s.foldArgs(from, before, events, generation)
 	if err != nil {
 		return Head{}, err
 	}
@@ -93,20 +93,22 @@ func (s *Store) fold(ctx context.Context, keys []string, from [2]string, before 
 }
 
 // foldArgs are the ARGV of replay.lua, and the head that the events lead to. Each is checked against the chain.
-func foldArgs(from [2]string, before Head, events []*ledgerv1.Event, generation string) (Head, []any, error) {
+func (s *Store) foldArgs(from [2]string, before Head, events []*ledgerv1.Event, generation string) (Head, []any, error) {
 	if len(events) > EventsMax {
 		return Head{}, nil, fmt.Errorf("%d events in one call, at most %d", len(events), EventsMax)
 	}
 	after := before
-	args := make([]any, 5, 5+4*len(events))
+	args := make([]any, 7, 7+4*len(events))
+	clock := int64(0)
 	for _, e := range events {
 		next, record, err := link(after, e)
 		if err != nil {
 			return Head{}, nil, err
 		}
 		after = next
+		clock = max(clock, e.GetOutcome().GetDecidedAt().AsTime().UnixMilli())
 		args = append(args, e.GetOutcome().GetCommandId(), e.GetOutcome().GetAccount(), e.GetFingerprint(), record)
 	}
-	args[0], args[1], args[2], args[3], args[4] = from[0], from[1], after.Position, after.Chain, generation
+	copy(args, []any{from[0], from[1], after.Position, after.Chain, generation, s.window.Milliseconds(), clock})
 	return after, args, nil
 }

@@ -43,7 +43,7 @@ func TestOutOfSyncChangesNothing(t *testing.T) {
 		"no outcomes":         func(b *bench) error { return b.rdb.Del(ctx, OutcomesKey(b.shard)).Err() },
 		"no outbox":           func(b *bench) error { return b.rdb.Del(ctx, OutboxKey(b.shard)).Err() },
 		"no head":             func(b *bench) error { return b.rdb.Del(ctx, HeadKey(b.shard)).Err() },
-		"nothing":             func(b *bench) error { return b.rdb.Del(ctx, liveKeys(b.shard)...).Err() },
+		"nothing":             func(b *bench) error { return b.rdb.Del(ctx, LiveKeys(b.shard)...).Err() },
 		"accounts of another": func(b *bench) error { return b.rdb.HSet(ctx, AccountsKey(b.shard), "", Genesis.Chain).Err() },
 		"outcomes of another": func(b *bench) error { return b.rdb.HSet(ctx, OutcomesKey(b.shard), "", Genesis.Chain).Err() },
 		"accounts, no marker": func(b *bench) error { return b.rdb.HDel(ctx, AccountsKey(b.shard), "").Err() },
@@ -143,7 +143,7 @@ func TestMalformedArgumentsChangeNothingEvenPastGo(t *testing.T) {
 		b.untouched(what, func() {
 			args := append([]any{b.head.Position, b.head.Chain, good}, row("credit", "5", "USD/2")...)
 			args[3] = "x0" // a good command before the bad one
-			reply, err := applyScript.Run(t.Context(), b.rdb, liveKeys(b.shard), append(args, bad...)...).Result()
+			reply, err := applyScript.Run(t.Context(), b.rdb, LiveKeys(b.shard), append(args, bad...)...).Result()
 			if err == nil || !redis.HasErrorPrefix(err, "INVALID_ARGUMENT") && !strings.Contains(what, "conditions") && !strings.Contains(what, "deadline") {
 				t.Errorf("%s: answered %v %v", what, reply, err)
 			}
@@ -152,7 +152,7 @@ func TestMalformedArgumentsChangeNothingEvenPastGo(t *testing.T) {
 	for _, clock := range []string{"", "-1", "now", "1.5", "1e3"} {
 		b.untouched("clock "+clock, func() {
 			args := append([]any{b.head.Position, b.head.Chain, clock}, row("credit", "5", "USD/2")...)
-			if err := applyScript.Run(t.Context(), b.rdb, liveKeys(b.shard), args...).Err(); !redis.HasErrorPrefix(err, "INVALID_ARGUMENT") {
+			if err := applyScript.Run(t.Context(), b.rdb, LiveKeys(b.shard), args...).Err(); !redis.HasErrorPrefix(err, "INVALID_ARGUMENT") {
 				t.Errorf("clock %q: %v", clock, err)
 			}
 		})

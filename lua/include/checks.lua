@@ -1,10 +1,50 @@
--- Units and amounts of this call that were found well-formed; amounts with their limbs.
+-- Units and amounts of this call that were found well-formed; amounts with their limbs. A booking says where the other side goes, if not all
+-- of it to @world: "\tto\t<account>", "\tlegs\t<account>\t<amount>...", and before it "\tfrom\t<account>" at the far end of a transfer.
 local units, amounts = {}, {}
 
+-- The shapes of terms: all combinations of one word of each list. How large a number may be is decided with the account.
+local AMOUNT, ID, ANY = '[1-9]%d*', '[^\t\n]+', '[^\n]*'
+local function shapes(...)
+    local all = { '^' }
+    for _, words in ipairs({ ... }) do
+        local longer = {}
+        for _, begun in ipairs(all) do
+            for _, word in ipairs(words) do longer[#longer + 1] = begun .. word end
+        end
+        all = longer
+    end
+    return all
+end
+-- Made when they are first needed: most calls hold nothing but debits and credits.
+local made
+local function make_shapes()
+    local FLOOR, BOOKING, DIRECTION = { '0', '%-' .. AMOUNT }, { '$', '\t' .. ANY .. '$' }, { 'debit$', 'credit$', 'both$' }
+    return {
+        open = shapes(FLOOR, { '$', ':0$', ':' .. AMOUNT .. '$' }),
+        hold = shapes({ AMOUNT .. '\t' }, { '%d+\t', '%-\t' }, { '[^\t\n]*$' }),
+        capture = shapes({ ID .. '\t' }, { AMOUNT, '%-' }, BOOKING),
+        release = shapes({ ID .. '\t' }, { AMOUNT .. '$', '%-$' }),
+        reverse = shapes({ ID .. '\t' }, { AMOUNT, '%-' }, { '\t[01]$' }),
+        set_limits = shapes({ '%-', '0', '%-' .. AMOUNT }, { '\t' }, { '%-$', 'none$', '0$', AMOUNT .. '$' }),
+        freeze = shapes(DIRECTION), unfreeze = shapes(DIRECTION),
+        close = { '^$' },
+        adjust = shapes({ AMOUNT, '%-' .. AMOUNT }, BOOKING),
+    }
+end
+
+local function well_formed(operation, terms)
+    made = made or make_shapes()
+    for _, shape in ipairs(made[operation] or {}) do
+        if string.find(terms, shape) then return true end
+    end
+    return false
+end
+
 local function well_formed_amount(terms)
-    if #terms > 18 or not string.find(terms, '^[1-9]%d*$') then return false end
-    local high, low = amount(terms)
-    amounts[terms] = { high = high, low = low, negative = '-' .. terms }
+    local text, booking = string.match(terms, '^(' .. AMOUNT .. ')(' .. ANY .. ')$')
+    if not text or #text > 18 or not (booking == '' or string.byte(booking) == 9) then return false end
+    local high, low = amount(text)
+    amounts[terms] = { high = high, low = low, text = text, negative = '-' .. text, booking = booking ~= '' and booking or nil }
     return true
 end
 
@@ -15,24 +55,21 @@ local function malformed(id, name, operation, terms, unit, fingerprint)
     if operation == 'refuse' then
         return not string.find(terms, '^[A-Z][A-Z_]+$') and 'reason' or nil
     end
-    if not units[unit] then
+    if unit ~= '' and not units[unit] then
         if not string.find(unit, '^[A-Z0-9_]+/%d+$') then return 'unit' end
         units[unit] = true
     end
     if operation == 'debit' or operation == 'credit' then
         return not (amounts[terms] or well_formed_amount(terms)) and 'amount' or nil
-    elseif operation == 'open' then
-        local negative = #terms <= 19 and string.find(terms, '^%-[1-9]%d*$')
-        return not (terms == '0' or negative) and 'floor' or nil
     elseif operation == 'repair' then
         local log = string.match(terms, '^([^|]+)|.+|[^|]*$')
         return not (log and account(log)) and 'repair' or nil
     end
-    return 'operation'
+    return not well_formed(operation, terms) and 'operation or its terms' or nil
 end
 
 -- The first condition of a well-formed command that does not hold, as a reason. nil = all hold.
-local function unmet(operation, a, unit, conditions, now)
+local function unmet(operation, a, unit, conditions)
     if conditions ~= '- -' then
         local deadline, sequence = string.match(conditions, '^(%S+) (%S+)$')
         if deadline ~= '-' and tonumber(now) > tonumber(deadline) then return 'DEADLINE_PASSED' end
@@ -40,5 +77,5 @@ local function unmet(operation, a, unit, conditions, now)
     end
     if operation == 'open' or operation == 'repair' then return nil end
     if not a then return 'ACCOUNT_UNKNOWN' end
-    if a.unit ~= unit then return 'CURRENCY_MISMATCH' end
+    if unit ~= '' and a.unit ~= unit then return 'CURRENCY_MISMATCH' end
 end

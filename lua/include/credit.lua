@@ -1,9 +1,15 @@
--- credit: terms = the amount; the balance stays within 18 digits.
-local function credit(a, given)
-    local known = amounts[given]
-    local high, low = plus(a.balance_high, a.balance_low, known.high, known.low)
+-- What a credit must not do: reach an account that takes none, or pass the ceiling or 18 digits. nil = it may.
+local function over(a, high, low)
+    if a.no_credit then return a.no_credit end
     if not in_range(high, low) then return 'LIMIT_EXCEEDED' end
-    a.balance_high, a.balance_low = high, low
-    a.sequence, a.record = a.sequence + 1, nil
-    return nil, given, a
+    if a.ceiling_high and below(a.ceiling_high, a.ceiling_low, high, low) then return 'LIMIT_EXCEEDED' end
+end
+
+-- credit: terms = "amount[booking]".
+local function credit(a, terms)
+    local known = amounts[terms]
+    local high, low = plus(a.balance_high, a.balance_low, known.high, known.low)
+    local word = over(a, high, low)
+    if word then return word end
+    return nil, known.text, moved(a, high, low), known.booking
 end

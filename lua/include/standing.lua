@@ -1,11 +1,28 @@
--- What an account looks like to the commands of one call. Held, floor, unit and status seldom change, so what follows from them is worked
--- out once: the least balance that a debit may leave (held + floor), and their texts.
+-- What an account looks like to the commands of one call. Held, limits, unit and status seldom change, so what follows from them is worked
+-- out once: the least balance that a debit may leave (held + floor), what refuses debits and credits, and their texts.
+local REFUSES_DEBIT = { frozen_debit = 'ACCOUNT_FROZEN', frozen = 'ACCOUNT_FROZEN', closed = 'ACCOUNT_CLOSED' }
+local REFUSES_CREDIT = { frozen_credit = 'ACCOUNT_FROZEN', frozen = 'ACCOUNT_FROZEN', closed = 'ACCOUNT_CLOSED' }
+
 local function standing(a)
     a.least_high, a.least_low = plus(a.held_high, a.held_low, a.floor_high, a.floor_low)
+    a.no_debit, a.no_credit = REFUSES_DEBIT[a.status], REFUSES_CREDIT[a.status]
     a.held_text = ' ' .. digits(a.held_high, a.held_low) .. ' '
-    a.tail = ' ' .. digits(a.floor_high, a.floor_low) .. ' ' .. a.unit .. ' ' .. a.status
+    a.tail = ' ' .. limits_text(a) .. ' ' .. a.unit .. ' ' .. a.status
     a.counter, a.upper, a.record = {}, nil, nil
     return a
+end
+
+-- One more change of the account, of which only balance and sequence are new.
+local function moved(a, high, low)
+    a.balance_high, a.balance_low = high, low
+    a.sequence, a.record = a.sequence + 1, nil
+    return a
+end
+
+-- One more change of the account, of anything.
+local function renewed(a)
+    a.sequence = a.sequence + 1
+    return standing(a)
 end
 
 -- The balance's text in three pieces: the first, which all numbers share that differ in their last four digits, is kept.

@@ -438,60 +438,6 @@ func (x *Command) GetOrigin() *Origin {
 	return nil
 }
 
-// Leg is one counter account's part of an amount.
-type Leg struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	CounterAccount string                 `protobuf:"bytes,1,opt,name=counter_account,json=counterAccount,proto3" json:"counter_account,omitempty"`
-	// Minor units, digits alone.
-	Amount        string `protobuf:"bytes,2,opt,name=amount,proto3" json:"amount,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Leg) Reset() {
-	*x = Leg{}
-	mi := &file_ledger_v1_command_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Leg) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Leg) ProtoMessage() {}
-
-func (x *Leg) ProtoReflect() protoreflect.Message {
-	mi := &file_ledger_v1_command_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Leg.ProtoReflect.Descriptor instead.
-func (*Leg) Descriptor() ([]byte, []int) {
-	return file_ledger_v1_command_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *Leg) GetCounterAccount() string {
-	if x != nil {
-		return x.CounterAccount
-	}
-	return ""
-}
-
-func (x *Leg) GetAmount() string {
-	if x != nil {
-		return x.Amount
-	}
-	return ""
-}
-
 // HoldTerms say how long an amount is set aside.
 type HoldTerms struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -503,7 +449,7 @@ type HoldTerms struct {
 
 func (x *HoldTerms) Reset() {
 	*x = HoldTerms{}
-	mi := &file_ledger_v1_command_proto_msgTypes[2]
+	mi := &file_ledger_v1_command_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -515,7 +461,7 @@ func (x *HoldTerms) String() string {
 func (*HoldTerms) ProtoMessage() {}
 
 func (x *HoldTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_ledger_v1_command_proto_msgTypes[2]
+	mi := &file_ledger_v1_command_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -528,7 +474,7 @@ func (x *HoldTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldTerms.ProtoReflect.Descriptor instead.
 func (*HoldTerms) Descriptor() ([]byte, []int) {
-	return file_ledger_v1_command_proto_rawDescGZIP(), []int{2}
+	return file_ledger_v1_command_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *HoldTerms) GetExpiresAt() *timestamppb.Timestamp {
@@ -551,7 +497,7 @@ type ReverseTerms struct {
 
 func (x *ReverseTerms) Reset() {
 	*x = ReverseTerms{}
-	mi := &file_ledger_v1_command_proto_msgTypes[3]
+	mi := &file_ledger_v1_command_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -563,7 +509,7 @@ func (x *ReverseTerms) String() string {
 func (*ReverseTerms) ProtoMessage() {}
 
 func (x *ReverseTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_ledger_v1_command_proto_msgTypes[3]
+	mi := &file_ledger_v1_command_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -576,7 +522,7 @@ func (x *ReverseTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReverseTerms.ProtoReflect.Descriptor instead.
 func (*ReverseTerms) Descriptor() ([]byte, []int) {
-	return file_ledger_v1_command_proto_rawDescGZIP(), []int{3}
+	return file_ledger_v1_command_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ReverseTerms) GetCommandId() string {
@@ -606,7 +552,7 @@ type LimitTerms struct {
 
 func (x *LimitTerms) Reset() {
 	*x = LimitTerms{}
-	mi := &file_ledger_v1_command_proto_msgTypes[4]
+	mi := &file_ledger_v1_command_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -618,7 +564,7 @@ func (x *LimitTerms) String() string {
 func (*LimitTerms) ProtoMessage() {}
 
 func (x *LimitTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_ledger_v1_command_proto_msgTypes[4]
+	mi := &file_ledger_v1_command_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -631,7 +577,7 @@ func (x *LimitTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitTerms.ProtoReflect.Descriptor instead.
 func (*LimitTerms) Descriptor() ([]byte, []int) {
-	return file_ledger_v1_command_proto_rawDescGZIP(), []int{4}
+	return file_ledger_v1_command_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *LimitTerms) GetFloor() string {
@@ -654,14 +600,16 @@ type Origin struct {
 	CommandId string                 `protobuf:"bytes,1,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
 	Account   string                 `protobuf:"bytes,2,opt,name=account,proto3" json:"account,omitempty"`
 	// Of a return: why the far end refused the transfer. Unspecified: it was reversed.
-	Reason        Reason `protobuf:"varint,3,opt,name=reason,proto3,enum=ledger.v1.Reason" json:"reason,omitempty"`
+	Reason Reason `protobuf:"varint,3,opt,name=reason,proto3,enum=ledger.v1.Reason" json:"reason,omitempty"`
+	// What became of it there. Of a transfer: what its caller is told once the far end has applied it.
+	Outcome       *Outcome `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Origin) Reset() {
 	*x = Origin{}
-	mi := &file_ledger_v1_command_proto_msgTypes[5]
+	mi := &file_ledger_v1_command_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -673,7 +621,7 @@ func (x *Origin) String() string {
 func (*Origin) ProtoMessage() {}
 
 func (x *Origin) ProtoReflect() protoreflect.Message {
-	mi := &file_ledger_v1_command_proto_msgTypes[5]
+	mi := &file_ledger_v1_command_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -686,7 +634,7 @@ func (x *Origin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origin.ProtoReflect.Descriptor instead.
 func (*Origin) Descriptor() ([]byte, []int) {
-	return file_ledger_v1_command_proto_rawDescGZIP(), []int{5}
+	return file_ledger_v1_command_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Origin) GetCommandId() string {
@@ -710,6 +658,13 @@ func (x *Origin) GetReason() Reason {
 	return Reason_REASON_UNSPECIFIED
 }
 
+func (x *Origin) GetOutcome() *Outcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return nil
+}
+
 // OpenTerms are the terms on which an account is opened.
 type OpenTerms struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -723,7 +678,7 @@ type OpenTerms struct {
 
 func (x *OpenTerms) Reset() {
 	*x = OpenTerms{}
-	mi := &file_ledger_v1_command_proto_msgTypes[6]
+	mi := &file_ledger_v1_command_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -735,7 +690,7 @@ func (x *OpenTerms) String() string {
 func (*OpenTerms) ProtoMessage() {}
 
 func (x *OpenTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_ledger_v1_command_proto_msgTypes[6]
+	mi := &file_ledger_v1_command_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -748,7 +703,7 @@ func (x *OpenTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTerms.ProtoReflect.Descriptor instead.
 func (*OpenTerms) Descriptor() ([]byte, []int) {
-	return file_ledger_v1_command_proto_rawDescGZIP(), []int{6}
+	return file_ledger_v1_command_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *OpenTerms) GetFloor() string {
@@ -784,7 +739,7 @@ type RepairTerms struct {
 
 func (x *RepairTerms) Reset() {
 	*x = RepairTerms{}
-	mi := &file_ledger_v1_command_proto_msgTypes[7]
+	mi := &file_ledger_v1_command_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -796,7 +751,7 @@ func (x *RepairTerms) String() string {
 func (*RepairTerms) ProtoMessage() {}
 
 func (x *RepairTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_ledger_v1_command_proto_msgTypes[7]
+	mi := &file_ledger_v1_command_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -809,7 +764,7 @@ func (x *RepairTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairTerms.ProtoReflect.Descriptor instead.
 func (*RepairTerms) Descriptor() ([]byte, []int) {
-	return file_ledger_v1_command_proto_rawDescGZIP(), []int{7}
+	return file_ledger_v1_command_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RepairTerms) GetSeen() *AccountSnapshot {
@@ -866,7 +821,7 @@ type AccountSnapshot struct {
 
 func (x *AccountSnapshot) Reset() {
 	*x = AccountSnapshot{}
-	mi := &file_ledger_v1_command_proto_msgTypes[8]
+	mi := &file_ledger_v1_command_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -878,7 +833,7 @@ func (x *AccountSnapshot) String() string {
 func (*AccountSnapshot) ProtoMessage() {}
 
 func (x *AccountSnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_ledger_v1_command_proto_msgTypes[8]
+	mi := &file_ledger_v1_command_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -891,7 +846,7 @@ func (x *AccountSnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountSnapshot.ProtoReflect.Descriptor instead.
 func (*AccountSnapshot) Descriptor() ([]byte, []int) {
-	return file_ledger_v1_command_proto_rawDescGZIP(), []int{8}
+	return file_ledger_v1_command_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AccountSnapshot) GetSequence() uint64 {
@@ -947,7 +902,7 @@ var File_ledger_v1_command_proto protoreflect.FileDescriptor
 
 const file_ledger_v1_command_proto_rawDesc = "" +
 	"\n" +
-	"\x17ledger/v1/command.proto\x12\tledger.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16ledger/v1/reason.proto\"\xe7\b\n" +
+	"\x17ledger/v1/command.proto\x12\tledger.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13ledger/v1/leg.proto\x1a\x17ledger/v1/outcome.proto\x1a\x16ledger/v1/reason.proto\"\xe7\b\n" +
 	"\aCommand\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x122\n" +
@@ -980,9 +935,6 @@ const file_ledger_v1_command_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x14\n" +
 	"\x12_expected_sequence\"F\n" +
-	"\x03Leg\x12'\n" +
-	"\x0fcounter_account\x18\x01 \x01(\tR\x0ecounterAccount\x12\x16\n" +
-	"\x06amount\x18\x02 \x01(\tR\x06amount\"F\n" +
 	"\tHoldTerms\x129\n" +
 	"\n" +
 	"expires_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"V\n" +
@@ -996,12 +948,13 @@ const file_ledger_v1_command_proto_rawDesc = "" +
 	"\aceiling\x18\x02 \x01(\tH\x01R\aceiling\x88\x01\x01B\b\n" +
 	"\x06_floorB\n" +
 	"\n" +
-	"\b_ceiling\"l\n" +
+	"\b_ceiling\"\x9a\x01\n" +
 	"\x06Origin\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x18\n" +
 	"\aaccount\x18\x02 \x01(\tR\aaccount\x12)\n" +
-	"\x06reason\x18\x03 \x01(\x0e2\x11.ledger.v1.ReasonR\x06reason\";\n" +
+	"\x06reason\x18\x03 \x01(\x0e2\x11.ledger.v1.ReasonR\x06reason\x12,\n" +
+	"\aoutcome\x18\x04 \x01(\v2\x12.ledger.v1.OutcomeR\aoutcome\";\n" +
 	"\tOpenTerms\x12\x14\n" +
 	"\x05floor\x18\x01 \x01(\tR\x05floor\x12\x18\n" +
 	"\aceiling\x18\x02 \x01(\tR\aceiling\"\xbd\x01\n" +
@@ -1058,46 +1011,48 @@ func file_ledger_v1_command_proto_rawDescGZIP() []byte {
 }
 
 var file_ledger_v1_command_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_ledger_v1_command_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_ledger_v1_command_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_ledger_v1_command_proto_goTypes = []any{
 	(Operation)(0),                // 0: ledger.v1.Operation
 	(Direction)(0),                // 1: ledger.v1.Direction
 	(*Command)(nil),               // 2: ledger.v1.Command
-	(*Leg)(nil),                   // 3: ledger.v1.Leg
-	(*HoldTerms)(nil),             // 4: ledger.v1.HoldTerms
-	(*ReverseTerms)(nil),          // 5: ledger.v1.ReverseTerms
-	(*LimitTerms)(nil),            // 6: ledger.v1.LimitTerms
-	(*Origin)(nil),                // 7: ledger.v1.Origin
-	(*OpenTerms)(nil),             // 8: ledger.v1.OpenTerms
-	(*RepairTerms)(nil),           // 9: ledger.v1.RepairTerms
-	(*AccountSnapshot)(nil),       // 10: ledger.v1.AccountSnapshot
-	nil,                           // 11: ledger.v1.Command.MetadataEntry
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(*HoldTerms)(nil),             // 3: ledger.v1.HoldTerms
+	(*ReverseTerms)(nil),          // 4: ledger.v1.ReverseTerms
+	(*LimitTerms)(nil),            // 5: ledger.v1.LimitTerms
+	(*Origin)(nil),                // 6: ledger.v1.Origin
+	(*OpenTerms)(nil),             // 7: ledger.v1.OpenTerms
+	(*RepairTerms)(nil),           // 8: ledger.v1.RepairTerms
+	(*AccountSnapshot)(nil),       // 9: ledger.v1.AccountSnapshot
+	nil,                           // 10: ledger.v1.Command.MetadataEntry
+	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
+	(*Leg)(nil),                   // 12: ledger.v1.Leg
 	(Reason)(0),                   // 13: ledger.v1.Reason
+	(*Outcome)(nil),               // 14: ledger.v1.Outcome
 }
 var file_ledger_v1_command_proto_depIdxs = []int32{
 	0,  // 0: ledger.v1.Command.operation:type_name -> ledger.v1.Operation
-	11, // 1: ledger.v1.Command.metadata:type_name -> ledger.v1.Command.MetadataEntry
-	12, // 2: ledger.v1.Command.effective_time:type_name -> google.protobuf.Timestamp
-	12, // 3: ledger.v1.Command.deadline:type_name -> google.protobuf.Timestamp
-	12, // 4: ledger.v1.Command.requested_at:type_name -> google.protobuf.Timestamp
-	8,  // 5: ledger.v1.Command.open:type_name -> ledger.v1.OpenTerms
-	9,  // 6: ledger.v1.Command.repair:type_name -> ledger.v1.RepairTerms
-	4,  // 7: ledger.v1.Command.hold:type_name -> ledger.v1.HoldTerms
-	5,  // 8: ledger.v1.Command.reverse:type_name -> ledger.v1.ReverseTerms
-	6,  // 9: ledger.v1.Command.limits:type_name -> ledger.v1.LimitTerms
+	10, // 1: ledger.v1.Command.metadata:type_name -> ledger.v1.Command.MetadataEntry
+	11, // 2: ledger.v1.Command.effective_time:type_name -> google.protobuf.Timestamp
+	11, // 3: ledger.v1.Command.deadline:type_name -> google.protobuf.Timestamp
+	11, // 4: ledger.v1.Command.requested_at:type_name -> google.protobuf.Timestamp
+	7,  // 5: ledger.v1.Command.open:type_name -> ledger.v1.OpenTerms
+	8,  // 6: ledger.v1.Command.repair:type_name -> ledger.v1.RepairTerms
+	3,  // 7: ledger.v1.Command.hold:type_name -> ledger.v1.HoldTerms
+	4,  // 8: ledger.v1.Command.reverse:type_name -> ledger.v1.ReverseTerms
+	5,  // 9: ledger.v1.Command.limits:type_name -> ledger.v1.LimitTerms
 	1,  // 10: ledger.v1.Command.direction:type_name -> ledger.v1.Direction
-	3,  // 11: ledger.v1.Command.legs:type_name -> ledger.v1.Leg
-	7,  // 12: ledger.v1.Command.origin:type_name -> ledger.v1.Origin
-	12, // 13: ledger.v1.HoldTerms.expires_at:type_name -> google.protobuf.Timestamp
+	12, // 11: ledger.v1.Command.legs:type_name -> ledger.v1.Leg
+	6,  // 12: ledger.v1.Command.origin:type_name -> ledger.v1.Origin
+	11, // 13: ledger.v1.HoldTerms.expires_at:type_name -> google.protobuf.Timestamp
 	13, // 14: ledger.v1.Origin.reason:type_name -> ledger.v1.Reason
-	10, // 15: ledger.v1.RepairTerms.seen:type_name -> ledger.v1.AccountSnapshot
-	10, // 16: ledger.v1.RepairTerms.log:type_name -> ledger.v1.AccountSnapshot
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	14, // 15: ledger.v1.Origin.outcome:type_name -> ledger.v1.Outcome
+	9,  // 16: ledger.v1.RepairTerms.seen:type_name -> ledger.v1.AccountSnapshot
+	9,  // 17: ledger.v1.RepairTerms.log:type_name -> ledger.v1.AccountSnapshot
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_ledger_v1_command_proto_init() }
@@ -1105,16 +1060,18 @@ func file_ledger_v1_command_proto_init() {
 	if File_ledger_v1_command_proto != nil {
 		return
 	}
+	file_ledger_v1_leg_proto_init()
+	file_ledger_v1_outcome_proto_init()
 	file_ledger_v1_reason_proto_init()
 	file_ledger_v1_command_proto_msgTypes[0].OneofWrappers = []any{}
-	file_ledger_v1_command_proto_msgTypes[4].OneofWrappers = []any{}
+	file_ledger_v1_command_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ledger_v1_command_proto_rawDesc), len(file_ledger_v1_command_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   10,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

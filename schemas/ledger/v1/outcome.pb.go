@@ -467,7 +467,7 @@ var File_ledger_v1_outcome_proto protoreflect.FileDescriptor
 
 const file_ledger_v1_outcome_proto_rawDesc = "" +
 	"\n" +
-	"\x17ledger/v1/outcome.proto\x12\tledger.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17ledger/v1/command.proto\x1a\x16ledger/v1/reason.proto\"\xd2\x01\n" +
+	"\x17ledger/v1/outcome.proto\x12\tledger.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13ledger/v1/leg.proto\x1a\x16ledger/v1/reason.proto\"\xd2\x01\n" +
 	"\fAccountState\x12\x18\n" +
 	"\abalance\x18\x01 \x01(\tR\abalance\x12\x12\n" +
 	"\x04held\x18\x02 \x01(\tR\x04held\x12\x14\n" +
@@ -555,7 +555,7 @@ func file_ledger_v1_outcome_proto_init() {
 	if File_ledger_v1_outcome_proto != nil {
 		return
 	}
-	file_ledger_v1_command_proto_init()
+	file_ledger_v1_leg_proto_init()
 	file_ledger_v1_reason_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

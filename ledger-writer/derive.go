@@ -1,0 +1,87 @@
+package writer
+
+import (
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hotledger/hotledger/schemas/cloudevents"
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+	"github.com/hotledger/hotledger/schemas/limits"
+	"github.com/hotledger/hotledger/schemas/topics"
+)
+
+// Some outcomes ask for more: a transfer for a credit at its far end, a credit refused there and a reversed transfer for a return. Each is a
+// command of its own, sent in the transaction of the outcome that asks for it, under an id made of the one that it comes from. So it is
+// derived again whenever the outcome is told again (a retry, a redelivery), and has one effect: whoever retries a transfer hears
+// from its far end, whatever became of the first answer.
+
+// derive returns the command that an outcome asks for, or nil.
+func derive(c *ledgerv1.Command, o *ledgerv1.Outcome) *ledgerv1.Command {
+	applied := o.GetStatus() == ledgerv1.Status_STATUS_APPLIED
+	switch op := c.GetOperation(); {
+	case op == ledgerv1.Operation_OPERATION_TRANSFER && applied && !limits.External(c.GetCounterAccount()):
+		next := follow(c, limits.CreditID(c.GetCommandId()), ledgerv1.Operation_OPERATION_CREDIT, c.GetCounterAccount(), c.GetAmount())
+		next.Origin = &ledgerv1.Origin{CommandId: c.GetCommandId(), Account: c.GetAccount(), Outcome: o}
+		next.RequestedAt = o.GetDecidedAt()
+		return next
+	case op == ledgerv1.Operation_OPERATION_CREDIT && c.GetOrigin() != nil && !applied:
+		from := c.GetOrigin()
+		next := follow(c, limits.ReturnID(from.GetCommandId()), ledgerv1.Operation_OPERATION_RETURN, from.GetAccount(), c.GetAmount())
+		next.Origin = &ledgerv1.Origin{CommandId: from.GetCommandId(), Account: c.GetAccount(), Reason: o.GetReason(), Outcome: o}
+		next.RequestedAt = o.GetDecidedAt()
+		return next
+	case op == ledgerv1.Operation_OPERATION_REVERSE && applied && o.GetTransferAccount() != "":
+		next := follow(c, limits.ReturnID(c.GetCommandId()), ledgerv1.Operation_OPERATION_RETURN, o.GetTransferAccount(), o.GetDelta()[1:])
+		next.Currency = o.GetAfter().GetUnit()
+		next.Origin = &ledgerv1.Origin{CommandId: c.GetCommandId(), Account: c.GetAccount(), Outcome: o}
+		next.RequestedAt = o.GetDecidedAt()
+		next.ReplyTo = "" // the reversal's own outcome is final: a return is always applied
+		return next
+	}
+	return nil
+}
+
+// follow is a derived command with what it takes over from the one that it comes from. All of that is part of the fingerprint, or of no
+// effect, so a retry derives the same.
+func follow(c *ledgerv1.Command, id string, op ledgerv1.Operation, account, amount string) *ledgerv1.Command {
+	return &ledgerv1.Command{
+		CommandId: id, Operation: op, Account: account, Amount: amount, Currency: c.GetCurrency(), CounterAccount: limits.Transit,
+		Reference: c.GetReference(), Description: c.GetDescription(), Metadata: c.GetMetadata(), EffectiveTime: c.GetEffectiveTime(),
+		Source: c.GetSource(), ReplyTo: c.GetReplyTo(), Traceparent: c.GetTraceparent(),
+	}
+}
+
+// told is what the caller of a command is told of an outcome; nil: not yet. A transfer's caller hears once, when its end is known: from the
+// far end that applied it, or from the return that booked it back.
+func told(c *ledgerv1.Command, o *ledgerv1.Outcome) *ledgerv1.Outcome {
+	origin := c.GetOrigin()
+	switch {
+	case origin == nil:
+		if derive(c, o) != nil && c.GetOperation() == ledgerv1.Operation_OPERATION_TRANSFER {
+			return nil
+		}
+		return o
+	case c.GetOperation() == ledgerv1.Operation_OPERATION_CREDIT && o.GetStatus() == ledgerv1.Status_STATUS_APPLIED:
+		return origin.GetOutcome()
+	case c.GetOperation() == ledgerv1.Operation_OPERATION_RETURN:
+		refused := proto.CloneOf(o)
+		refused.CommandId, refused.Status, refused.Reason, refused.Delta, refused.Legs = origin.GetCommandId(), ledgerv1.Status_STATUS_REJECTED, origin.GetReason(), "0", nil
+		return refused
+	}
+	return nil
+}
+
+// command writes a command that the ledger asks for itself.
+func (p *publisher) command(shards int, c *ledgerv1.Command) {
+	value, err := proto.Marshal(c)
+	if err != nil {
+		p.fail(fmt.Errorf("encode command %q: %w", c.GetCommandId(), err))
+		return
+	}
+	p.send(&kgo.Record{
+		Topic: topics.Commands, Partition: int32(topics.ShardOf(c.GetAccount(), shards)), Key: []byte(c.GetAccount()), Value: value,
+		Timestamp: c.GetRequestedAt().AsTime(), Headers: cloudevents.Headers("command", c.GetCommandId()),
+	})
+}

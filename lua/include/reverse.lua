@@ -1,0 +1,65 @@
+-- What Redis remembers of the commands that this call reverses: id -> { outcome with its fingerprint, total reversed so far, bucket of both }.
+local originals = {}
+
+-- The far end of a transfer goes by an id that the ledger made (limits.CreditID); totals stand under the id and a line's end, which no id has.
+local function far_end(id) return '@credit/' .. id end
+local function total_field(id) return id .. '\n' end
+
+local function read_originals(named)
+    for _, bucket in ipairs({ RECENT, OLD }) do
+        for _, id in ipairs(named) do
+            for _, at in ipairs({ id, far_end(id) }) do
+                local found = redis.call('HMGET', bucket, at, total_field(at))
+                if found[1] then originals[at] = { outcome = found[1], total = found[2], bucket = bucket } end
+            end
+        end
+    end
+end
+
+-- The command on this account (the first 6 bytes of a fingerprint stand for it) that goes by an id: what it is remembered under, what is known
+-- of it, the sign and amount of its change and the tail of its record; no amount where it was rejected.
+local function original_of(id, fingerprint)
+    for _, at in ipairs({ id, far_end(id) }) do
+        if decided[at] and not originals[at] then originals[at] = { outcome = decided[at] } end
+        local o = originals[at]
+        if o and string.sub(o.outcome, 1, 6) == string.sub(fingerprint, 1, 6) then
+            return at, o, string.match(string.sub(o.outcome, 17), '^%d+ %d+ applied (%-?)(%d+) [^\t]*(.*)$')
+        end
+    end
+end
+
+-- How much is undone with this command, and with all so far; nothing if that is more than there was.
+local function share(whole, total, given)
+    local whole_high, whole_low = amount(whole)
+    local total_high, total_low = amount(total or '0')
+    local high, low = minus(whole_high, whole_low, total_high, total_low)
+    if given ~= '-' then high, low = amount(given) end
+    total_high, total_low = plus(total_high, total_low, high, low)
+    if (high == 0 and low == 0) or below(whole_high, whole_low, total_high, total_low) then return nil end
+    return high, low, digits(total_high, total_low)
+end
+
+-- reverse: terms = "command id \t amount or - \t 1: may break the floor"; undoes a change of this account, never more than it was. What it books
+-- goes back to where it came from.
+local function reverse(a, terms, _, _, fingerprint)
+    local named, given, forced = string.match(terms, '^([^\t]+)\t([^\t]+)\t([01])$')
+    local id, original, sign, whole, tail = original_of(named, fingerprint)
+    if not whole or whole == '0' or string.find(tail, '^\treversed\t') then return 'NOT_REVERSIBLE' end
+    local from, to, legs = string.match(tail, '\tfrom\t[^\t]*') or '', string.match(tail, '\tto\t.*$') or '', string.match(tail, '\tlegs\t.*$')
+    local near_end = to == '\tto\t@transit' and from == '' -- of a transfer, or a return
+    local high, low, total = share(whole, original.total, given)
+    if near_end or not high or (legs and digits(high, low) ~= whole) then return 'NOT_REVERSIBLE' end
+    local delta, balance_high, balance_low = digits(high, low), nil, nil
+    if sign == '-' then
+        balance_high, balance_low = plus(a.balance_high, a.balance_low, high, low)
+        local word = over(a, balance_high, balance_low)
+        if word then return word end
+    else
+        delta, balance_high, balance_low = '-' .. delta, minus(a.balance_high, a.balance_low, high, low)
+        if a.no_debit then return a.no_debit end
+        if not in_range(balance_high, balance_low) then return 'LIMIT_EXCEEDED' end
+        if forced == '0' and below(balance_high, balance_low, a.least_high, a.least_low) then return 'INSUFFICIENT_FUNDS' end
+    end
+    original.total, original.touched = total, true
+    return nil, delta, moved(a, balance_high, balance_low), '\treversed\t' .. id .. '\t' .. total .. from .. (legs or to)
+end

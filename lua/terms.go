@@ -1,0 +1,114 @@
+package lua
+
+import (
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+	"github.com/hotledger/hotledger/schemas/limits"
+	"github.com/hotledger/hotledger/schemas/money"
+)
+
+// whatIsLeft stands for the amount of a command that names none.
+const whatIsLeft = "-"
+
+// verb is a function of include/ with its terms and the unit that it checks.
+func (c Command) verb() (operation, terms, unit string) {
+	if c.Refusal != ledgerv1.Reason_REASON_UNSPECIFIED {
+		return refuse(c.Refusal)
+	}
+	if u, err := money.ParseUnit(c.GetCurrency()); err == nil {
+		unit = u.String()
+	}
+	switch c.GetOperation() {
+	case ledgerv1.Operation_OPERATION_DEBIT, ledgerv1.Operation_OPERATION_TRANSFER: // the far end is a command of its own
+		return "debit", c.GetAmount() + booking(c.Command), unit
+	case ledgerv1.Operation_OPERATION_CREDIT:
+		return "credit", c.GetAmount() + booking(c.Command), unit
+	case ledgerv1.Operation_OPERATION_OPEN:
+		return "open", openTerms(c.GetOpen()), unit
+	case ledgerv1.Operation_OPERATION_HOLD:
+		return "hold", c.GetAmount() + "\t" + millis(c.GetHold().GetExpiresAt()) + "\t" + counterAccount(c.Command), unit
+	case ledgerv1.Operation_OPERATION_CAPTURE:
+		return "capture", c.GetHoldId() + "\t" + orElse(c.GetAmount(), whatIsLeft) + booking(c.Command), unit
+	case ledgerv1.Operation_OPERATION_RELEASE:
+		return "release", c.GetHoldId() + "\t" + orElse(c.GetAmount(), whatIsLeft), unit
+	case ledgerv1.Operation_OPERATION_REVERSE:
+		return "reverse", reverseTerms(c.Command), unit
+	case ledgerv1.Operation_OPERATION_SET_LIMITS:
+		return "set_limits", limitTerms(c.GetLimits()), unit
+	case ledgerv1.Operation_OPERATION_FREEZE:
+		return "freeze", directionWord(c.GetDirection()), unit
+	case ledgerv1.Operation_OPERATION_UNFREEZE:
+		return "unfreeze", directionWord(c.GetDirection()), unit
+	case ledgerv1.Operation_OPERATION_CLOSE:
+		return "close", "", unit
+	case ledgerv1.Operation_OPERATION_ADJUST, ledgerv1.Operation_OPERATION_RETURN:
+		return "adjust", c.GetAmount() + booking(c.Command), unit
+	case ledgerv1.Operation_OPERATION_REPAIR:
+		return repairTerms(c.GetRepair())
+	case ledgerv1.Operation_OPERATION_UNSPECIFIED:
+	}
+	return refuse(ledgerv1.Reason_REASON_INVALID_OPERATION)
+}
+
+func refuse(r ledgerv1.Reason) (operation, terms, unit string) { return "refuse", reasonWord(r), "" }
+
+func openTerms(t *ledgerv1.OpenTerms) string {
+	terms := orElse(t.GetFloor(), "0")
+	if t.GetCeiling() != "" {
+		terms += ":" + t.GetCeiling()
+	}
+	return terms
+}
+
+func reverseTerms(c *ledgerv1.Command) string {
+	forced := "0"
+	if c.GetReverse().GetAllowOverdraft() {
+		forced = "1"
+	}
+	return c.GetReverse().GetCommandId() + "\t" + orElse(c.GetAmount(), whatIsLeft) + "\t" + forced
+}
+
+func limitTerms(t *ledgerv1.LimitTerms) string {
+	floor, ceiling := "-", "-" // as they are
+	if t != nil && t.Floor != nil {
+		floor = t.GetFloor()
+	}
+	if t != nil && t.Ceiling != nil {
+		ceiling = t.GetCeiling()
+	}
+	return floor + "\t" + ceiling
+}
+
+func directionWord(d ledgerv1.Direction) string {
+	switch d {
+	case ledgerv1.Direction_DIRECTION_DEBIT:
+		return "debit"
+	case ledgerv1.Direction_DIRECTION_CREDIT:
+		return "credit"
+	case ledgerv1.Direction_DIRECTION_BOTH, ledgerv1.Direction_DIRECTION_UNSPECIFIED:
+	}
+	return "both"
+}
+
+func repairTerms(r *ledgerv1.RepairTerms) (operation, terms, unit string) {
+	if r.GetLog().GetSequence() > limits.SequenceMax {
+		return refuse(ledgerv1.Reason_REASON_INVALID_REPAIR)
+	}
+	return "repair", snapshotRecord(r.GetLog()) + "|" + snapshotRecord(r.GetSeen()) + "|" + r.GetGeneration(), r.GetLog().GetUnit()
+}
+
+func snapshotRecord(s *ledgerv1.AccountSnapshot) string {
+	if s == nil {
+		return noAccount
+	}
+	return stateRecord(&ledgerv1.AccountState{
+		Balance: s.GetBalance(), Held: s.GetHeld(), Sequence: s.GetSequence(), Floor: s.GetFloor(), Ceiling: s.GetCeiling(),
+		Unit: s.GetUnit(), Status: orElse(s.GetStatus(), "active"),
+	})
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
