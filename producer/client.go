@@ -117,8 +117,8 @@ func startOfReplies(ctx context.Context, client *kgo.Client, shards int, partiti
 	return end.Offset, nil
 }
 
-// NewCommandID makes a command id: a UUID of version 7, which sorts by time. Store it with the order or payment it is
-// for before sending, so that a retry after a crash uses the same one.
+// NewCommandID makes a command id: a UUID of version 7, which sorts by time and tells when the command was first asked
+// for. Store it with the order or payment it is for before sending, so that a retry after a crash uses the same one.
 func NewCommandID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // Close waits until the brokers have what was sent (at most closeTimeout), then gives up waiting for outcomes: every
@@ -141,7 +141,7 @@ func (c *Client) Close() {
 	c.close(ErrClosed)
 	c.wg.Wait()
 	for _, p := range c.open() {
-		c.forget(p, &OutcomeUnknownError{CommandID: p.ID(), Cause: ErrClosed})
+		c.forget(p, p.unknown(ErrClosed))
 	}
 	c.kafka.Close() // fails what it still buffers
 }

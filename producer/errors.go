@@ -18,9 +18,11 @@ var (
 )
 
 // OutcomeUnknownError says that the command may have been applied, or may yet be. It is neither a success nor a failure.
-// To find out, send the very same command again under the same id: the ledger applies it once, and answers with the one outcome.
+// To find out, send Command again: the ledger applies it once, and answers with the one outcome.
 type OutcomeUnknownError struct {
 	CommandID string
+	// Command is what was sent, with the time of the first request in it. Do not change it.
+	Command *ledgerv1.Command
 	// Cause is why the wait ended: the context's cause, ErrOutcomeTimeout, ErrClosed, or Kafka's error.
 	Cause error
 }

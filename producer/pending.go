@@ -33,6 +33,13 @@ type Pending struct {
 // ID is the command's id: what to look up, or to send again, when the outcome stays unknown.
 func (p *Pending) ID() string { return p.command.GetCommandId() }
 
+// Command is what was sent, the time of the first request included: send it again to learn an unknown outcome. Do not change it.
+func (p *Pending) Command() *ledgerv1.Command { return p.command }
+
+func (p *Pending) unknown(cause error) error {
+	return &OutcomeUnknownError{CommandID: p.ID(), Command: p.command, Cause: cause}
+}
+
 // Done is closed when Wait would return at once.
 func (p *Pending) Done() <-chan struct{} { return p.done }
 
@@ -48,7 +55,7 @@ func (p *Pending) Wait(ctx context.Context) (*ledgerv1.Outcome, error) {
 	case <-p.done:
 		return p.outcome, p.err
 	case <-ctx.Done():
-		return nil, &OutcomeUnknownError{CommandID: p.ID(), Cause: context.Cause(ctx)}
+		return nil, p.unknown(context.Cause(ctx))
 	}
 }
 
@@ -70,7 +77,7 @@ func (p *Pending) acked(ctx context.Context) error {
 	case <-p.done: // answered, timed out or closed; an answer is as good as an acknowledgement
 		return p.err
 	case <-ctx.Done():
-		return &OutcomeUnknownError{CommandID: p.ID(), Cause: context.Cause(ctx)}
+		return p.unknown(context.Cause(ctx))
 	}
 	select {
 	case <-p.done:
@@ -97,7 +104,7 @@ func (c *Client) register(p *Pending) error {
 	}
 	c.inFlight[p.ID()] = append(others, p)
 	p.timer = time.AfterFunc(c.cfg.OutcomeTimeout, func() {
-		c.forget(p, &OutcomeUnknownError{CommandID: p.ID(), Cause: ErrOutcomeTimeout})
+		c.forget(p, p.unknown(ErrOutcomeTimeout))
 	})
 	return nil
 }
@@ -117,7 +124,7 @@ func payload(cmd *ledgerv1.Command) *ledgerv1.Command {
 // after retries least of all, so the outcome is unknown.
 func (c *Client) produced(p *Pending, err error) {
 	if err != nil {
-		c.forget(p, &OutcomeUnknownError{CommandID: p.ID(), Cause: fmt.Errorf("send to Kafka: %w", err)})
+		c.forget(p, p.unknown(fmt.Errorf("send to Kafka: %w", err)))
 	}
 	c.mu.Lock()
 	p.written = true

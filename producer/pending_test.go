@@ -109,6 +109,36 @@ func TestForeignAndBrokenRepliesAreSkipped(t *testing.T) {
 	}
 }
 
+// The outcome of a transfer is told by the writer of the far end's shard, after that of the near end has long gone on.
+func TestTheReplyToATransferComesFromAnotherShard(t *testing.T) {
+	t.Parallel()
+	desk := answering.Open(t)
+	client := desk.Client(nil)
+	const near, far = "alice", "carol"
+	if topics.ShardOf(near, answering.Shards) == topics.ShardOf(far, answering.Shards) {
+		t.Fatal("one shard; take other names")
+	}
+	move := debit("t-1")
+	move.Operation, move.CounterAccount = ledgerv1.Operation_OPERATION_TRANSFER, far
+	answer := submit(t.Context(), client, move)
+	sent := desk.Next()
+	later := submit(t.Context(), client, debit("d-2")) // decided on the near end before the transfer is settled
+	desk.Reply(reply(desk.Next()))
+	if got := <-later; got.err != nil {
+		t.Fatal(got.err)
+	}
+	refused := reply(sent)
+	refused.Outcome.Status, refused.Outcome.Reason = ledgerv1.Status_STATUS_REJECTED, ledgerv1.Reason_REASON_ACCOUNT_FROZEN
+	refused.Outcome.Shard, refused.Detail = uint32(topics.ShardOf(far, answering.Shards)), "carol is frozen"
+	ownID := reply(sent) // what the far end's writer recorded is not what was asked for
+	ownID.Outcome.CommandId = "@credit/t-1"
+	desk.Reply(ownID, refused)
+	got := <-answer
+	if got.err != nil || got.outcome.GetCommandId() != "t-1" || got.outcome.GetReason() != ledgerv1.Reason_REASON_ACCOUNT_FROZEN {
+		t.Fatalf("got %v, %v", got.outcome, got.err)
+	}
+}
+
 func TestReplyToAnEarlierClientAnswersNobodyElse(t *testing.T) {
 	t.Parallel()
 	desk := answering.Open(t)

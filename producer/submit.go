@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/hotledger/hotledger/schemas/cloudevents"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 	"github.com/hotledger/hotledger/schemas/limits"
@@ -52,6 +53,10 @@ func (c *Client) SubmitAsync(ctx context.Context, cmd *ledgerv1.Command) (*Pendi
 // Send is the pipelined form, for imports and load: it queues the command and returns without waiting for the brokers.
 // It blocks while Config.InFlightMax commands wait for their outcome. The caller's command is never changed; it is
 // copied, and the copy gets the reply address, and requested_at and source where they are unset.
+//
+// The ledger remembers an id for some time, and by requested_at it knows a command that may be older. So a retry must say
+// the same requested_at as the first attempt: send Pending.Command or OutcomeUnknownError.Command again, use an id of
+// NewCommandID, which holds its time, or set requested_at from where the id is stored.
 //
 // An error means that the command was certainly not sent: *InvalidCommandError where the ledger would refuse it (also
 // when the same id is in flight with another payload), *NotSentError where ctx ended or the client is closed.
@@ -104,11 +109,11 @@ func (c *Client) encode(cmd *ledgerv1.Command) (*kgo.Record, *ledgerv1.Command, 
 	if sent.GetSource() == "" {
 		sent.Source = c.cfg.Source
 	}
-	if sent.GetRequestedAt() == nil { // kept on a retry: it says when the request was first made
-		sent.RequestedAt = timestamppb.Now()
+	if sent.GetRequestedAt() == nil {
+		sent.RequestedAt = timestamppb.New(FirstRequested(sent.GetCommandId(), time.Now()))
 	}
-	if why, err := limits.Command(sent); err != nil {
-		return nil, nil, &InvalidCommandError{CommandID: sent.GetCommandId(), Reason: why, Text: err.Error()}
+	if err := Check(sent); err != nil {
+		return nil, nil, err
 	}
 	value, err := proto.Marshal(sent)
 	if err == nil && len(value) > limits.CommandBytesMax {
@@ -131,4 +136,32 @@ func (c *Client) encode(cmd *ledgerv1.Command) (*kgo.Record, *ledgerv1.Command, 
 		record.Headers = append(record.Headers, kgo.RecordHeader{Key: headerTraceparent, Value: []byte(trace)})
 	}
 	return record, sent, nil
+}
+
+// Check tells whether Send would refuse the command as it is: nil, or an *InvalidCommandError. It asks nobody. It is the
+// ledger's own check, and keeps callers from ids that are the ledger's.
+func Check(cmd *ledgerv1.Command) error {
+	why, err := limits.Command(cmd)
+	if err == nil && limits.Derived(cmd.GetCommandId()) {
+		why, err = ledgerv1.Reason_REASON_INVALID_COMMAND_ID,
+			fmt.Errorf("command id: %q is the ledger's own; choose one that does not start with \"@\"", cmd.GetCommandId())
+	}
+	if err != nil {
+		return &InvalidCommandError{CommandID: cmd.GetCommandId(), Reason: why, Text: err.Error()}
+	}
+	return nil
+}
+
+// FirstRequested is when a command was first asked for, as far as its id tells: an id of NewCommandID was made then, and says so again on
+// every retry, in whatever process. For all others it is now.
+func FirstRequested(commandID string, now time.Time) time.Time {
+	id, err := uuid.Parse(commandID)
+	if err != nil || id.Version() != 7 {
+		return now
+	}
+	made := time.Unix(id.Time().UnixTime())
+	if made.After(now) {
+		return now // by a clock that is ahead of ours
+	}
+	return made
 }

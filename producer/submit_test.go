@@ -135,6 +135,41 @@ func TestFirstRequestTimeAndSourceSurviveARetry(t *testing.T) {
 	}
 }
 
+// The ledger tells by it what may be older than it remembers. A retry that looked new could be applied twice.
+func TestARetrySaysWhenItWasFirstAsked(t *testing.T) {
+	t.Parallel()
+	desk := answering.Open(t)
+	client := desk.Client(nil)
+	asked := func(cmd *ledgerv1.Command) time.Time {
+		t.Helper()
+		send(t, client, cmd)
+		return desk.Next().GetRequestedAt().AsTime()
+	}
+	pending := send(t, client, debit("order-1"))
+	first := desk.Next().GetRequestedAt().AsTime()
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := pending.Wait(cancelled)
+	var unknown *producer.OutcomeUnknownError
+	if !errors.As(err, &unknown) {
+		t.Fatal(err)
+	}
+	for name, retry := range map[string]*ledgerv1.Command{"the pending's command": pending.Command(), "the error's command": unknown.Command} {
+		if again := asked(retry); !again.Equal(first) {
+			t.Errorf("%s: first asked at %s, then at %s", name, first, again)
+		}
+	}
+	const made = "019c5a5e-6400-7000-8000-000000000001" // in February 2026
+	want := time.UnixMilli(0x019c5a5e6400).UTC()
+	if got := asked(debit(made)); !got.Equal(want) {
+		t.Errorf("an id that was made at %s was asked for at %s", want, got)
+	}
+	const ahead = "ffffffff-ffff-7000-8000-000000000001"
+	if got := asked(debit(ahead)); got.After(time.Now()) {
+		t.Errorf("asked for at %s, which is to come", got)
+	}
+}
+
 func TestInvalidCommandIsNeverSent(t *testing.T) {
 	t.Parallel()
 	desk := answering.Open(t)
@@ -164,8 +199,16 @@ func TestInvalidCommandIsNeverSent(t *testing.T) {
 		"19 digits":           {amount("1000000000000000000"), ledgerv1.Reason_REASON_LIMIT_EXCEEDED},
 		"currency":            {change(func(c *ledgerv1.Command) { c.Currency = "XYZ" }), ledgerv1.Reason_REASON_INVALID_CURRENCY},
 		"account":             {change(func(c *ledgerv1.Command) { c.Account = "@world" }), ledgerv1.Reason_REASON_INVALID_ACCOUNT},
-		"operation":           {change(func(c *ledgerv1.Command) { c.Operation = 99 }), ledgerv1.Reason_REASON_INVALID_OPERATION},
-		"metadata":            {change(func(c *ledgerv1.Command) { c.Metadata = map[string]string{"k": strings.Repeat("v", 600)} }), ledgerv1.Reason_REASON_INVALID_TEXT},
+		"the ledger's own":    {change(func(c *ledgerv1.Command) { c.CommandId = "@credit/t-1" }), ledgerv1.Reason_REASON_INVALID_COMMAND_ID},
+		"a forged far end": {&ledgerv1.Command{
+			CommandId: "@credit/t-1", Operation: ledgerv1.Operation_OPERATION_CREDIT, Account: "bob", Amount: "1", Currency: "USD",
+			CounterAccount: "@transit", Origin: &ledgerv1.Origin{CommandId: "t-1", Account: "alice"},
+		}, ledgerv1.Reason_REASON_INVALID_COMMAND_ID},
+		"transfer to itself": {change(func(c *ledgerv1.Command) {
+			c.Operation, c.CounterAccount = ledgerv1.Operation_OPERATION_TRANSFER, c.Account
+		}), ledgerv1.Reason_REASON_INVALID_COUNTER_ACCOUNT},
+		"operation": {change(func(c *ledgerv1.Command) { c.Operation = 99 }), ledgerv1.Reason_REASON_INVALID_OPERATION},
+		"metadata":  {change(func(c *ledgerv1.Command) { c.Metadata = map[string]string{"k": strings.Repeat("v", 600)} }), ledgerv1.Reason_REASON_INVALID_TEXT},
 	} {
 		_, err := client.Submit(t.Context(), test.cmd)
 		var invalid *producer.InvalidCommandError

@@ -196,7 +196,7 @@ The engines keep running until you press Ctrl-C. Ask them, from another terminal
   curl 'http://%[1]s/' --data-binary 'SELECT * FROM finance.freshness FORMAT PrettyCompact'
   curl 'http://%[1]s/' --data-binary "SELECT * FROM finance.account_statement(account='bank-01:EUR') FORMAT PrettyCompact"
   redis-cli -p %[2]s hgetall 'ledger:{0}:accounts'
-  cd producer && go run ./cmd/producer submit --account bank-01:EUR --operation debit --amount 1.00 --currency EUR
+  cd producer && go run ./cmd/producer submit debit --account bank-01:EUR --amount 1.00 --currency EUR
   cd reconciler && go run ./cmd/reconciler run
 `, e.ClickHouseAddr, redis)
 }

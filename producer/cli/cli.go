@@ -50,9 +50,10 @@ func newRoot(environ []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "producer",
 		Short: "Send commands to the ledger",
-		Example: `  producer submit --operation open --account alice --currency USD
-  producer submit --operation credit --account alice --amount 100.00 --currency USD
-  producer submit --operation debit --account alice --amount 12.50 --currency USD --id order-4711
+		Example: `  producer submit open --account alice --currency USD
+  producer submit credit --account alice --amount 100.00 --currency USD
+  producer submit debit --account alice --amount 12.50 --currency USD --id order-4711
+  producer submit transfer --account alice --to bob --amount 30.00 --currency USD
   producer import --dry-run commands.csv
   producer import --open-accounts --overdraft Liabilities:=-1000000.00 commands.csv`,
 		Long: `Send commands to the ledger and print what became of them.

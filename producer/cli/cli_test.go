@@ -37,7 +37,7 @@ func call(ctx context.Context, desk *answering.Desk, args ...string) result {
 }
 
 func debit(more ...string) []string {
-	return append([]string{"submit", "--operation", "debit", "--account", "alice", "--amount", "12.50", "--currency", "USD"}, more...)
+	return append([]string{"submit", "debit", "--account", "alice", "--amount", "12.50", "--currency", "USD"}, more...)
 }
 
 func TestSubmitPrintsTheOutcome(t *testing.T) {
@@ -85,11 +85,16 @@ func TestWrongUseAndInvalidCommandsConnectToNothing(t *testing.T) {
 	}
 	for want, calls := range map[int][][]string{
 		2: {
-			{"sumbit"}, {"--no-such-flag"}, {"submit"}, {"submit", "x"}, debit("-o", "yaml"), debit("--operation", "steal"), debit("--deadline", "soon"),
+			{"sumbit"}, {"--no-such-flag"}, {"submit"}, {"submit", "steal"}, {"submit", "debit", "x"}, debit("-o", "yaml"), debit("--floor", "0"),
+			{"submit", "freeze", "--account", "a", "--direction", "up"}, {"submit", "debit", "--account", "a"}, debit("--leg", "@a"),
+			{"submit", "release", "--account", "a", "--hold", "h", "--amount", "1"}, {"submit", "repair", "--account", "a"}, debit("--deadline", "soon"),
 			debit("--producer-in-flight-max", "0"), {"import"}, {"import", "a", "b"}, {"import", file, "--overdraft", "x=-1"},
 			{"import", file, "--open-accounts", "--overdraft", "x"}, {"import", file, "--unit", "x"}, {"import", t.TempDir()},
 		},
-		4: {debit("--amount", "nan"), debit("--amount", "1.005"), debit("--currency", "XYZ"), debit("--floor", "1e3")},
+		4: {debit("--amount", "nan"), debit("--amount", "1.005"), debit("--currency", "XYZ"), debit("--leg", "@a=1e3"),
+			{"submit", "set-limits", "--account", "a"}, {"submit", "open", "--account", "a", "--currency", "USD", "--ceiling", "-1"},
+			{"submit", "transfer", "--account", "a", "--to", "a", "--amount", "1", "--currency", "USD"}, debit("--id", "@credit/t"),
+		},
 		1: {{"import", file + ".none"}},
 		0: {{"--help"}, {"submit", "--help"}, {"import", "--help"}, {}},
 	} {

@@ -2,51 +2,104 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hotledger/hotledger/chassis/run"
 	"github.com/hotledger/hotledger/producer"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
-	"github.com/hotledger/hotledger/schemas/money"
+	"github.com/hotledger/hotledger/schemas/limits"
 	"github.com/hotledger/hotledger/schemas/reason"
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-type submitFlags struct {
-	id, operation, account, counter, amount, currency, floor string
-	reference, description, deadline, effective, output      string
-	expectedSequence                                         uint64
+// operation is a subcommand of submit.
+type operation struct {
+	of      ledgerv1.Operation
+	short   string
+	example string
+	needs   []string // flags, beside --account
+	may     []string
+}
+
+// operations are those of callers: what the reconciler or the ledger-writer alone asks for is not among them.
+var operations = []operation{
+	{ledgerv1.Operation_OPERATION_OPEN, "Open an account in one currency", "--account alice --currency USD --floor -500.00",
+		[]string{"currency"}, []string{"floor", "ceiling"}},
+	{ledgerv1.Operation_OPERATION_DEBIT, "Take an amount off the account", "--account alice --amount 12.50 --currency USD --id order-4711",
+		[]string{"amount", "currency"}, []string{"counter-account", "leg"}},
+	{ledgerv1.Operation_OPERATION_CREDIT, "Put an amount on the account", "--account alice --amount 100.00 --currency USD --counter-account @bank",
+		[]string{"amount", "currency"}, []string{"counter-account", "leg"}},
+	{ledgerv1.Operation_OPERATION_HOLD, "Set an amount aside", "--account alice --amount 80.00 --currency USD --expires 168h --id booking-77",
+		[]string{"amount", "currency"}, []string{"counter-account", "expires"}},
+	{ledgerv1.Operation_OPERATION_CAPTURE, "Debit what a hold has set aside", "--account alice --hold booking-77 --amount 75.20 --currency USD",
+		[]string{"hold"}, []string{"amount", "currency", "counter-account", "leg"}},
+	{ledgerv1.Operation_OPERATION_RELEASE, "Give back what a hold has set aside", "--account alice --hold booking-77",
+		[]string{"hold"}, []string{"amount", "currency"}},
+	{ledgerv1.Operation_OPERATION_TRANSFER, "Move an amount to another account of the ledger", "--account alice --to bob --amount 30.00 --currency USD",
+		[]string{"to", "amount", "currency"}, nil},
+	{ledgerv1.Operation_OPERATION_REVERSE, "Undo what a command did to the account", "--account alice --command order-4711 --amount 2.50 --currency USD",
+		[]string{"command"}, []string{"amount", "currency", "allow-overdraft"}},
+	{ledgerv1.Operation_OPERATION_SET_LIMITS, "Change floor or ceiling", "--account alice --ceiling none --floor -20.00 --currency USD",
+		nil, []string{"floor", "ceiling", "currency"}},
+	{ledgerv1.Operation_OPERATION_FREEZE, "Refuse debits, credits or both", "--account alice --direction debit",
+		[]string{"direction"}, nil},
+	{ledgerv1.Operation_OPERATION_UNFREEZE, "End what a freeze refuses", "--account alice --direction both",
+		[]string{"direction"}, nil},
+	{ledgerv1.Operation_OPERATION_CLOSE, "End an account that is empty and has no holds", "--account alice", nil, nil},
 }
 
 func newSubmit(connect connector) *cobra.Command {
-	f := &submitFlags{}
-	cmd := &cobra.Command{
-		Use:   "submit",
+	submit := &cobra.Command{
+		Use:   "submit OPERATION",
 		Short: "Send one command and print its outcome",
-		Example: `  producer submit --operation debit --account alice --amount 12.50 --currency USD --id order-4711
-  producer submit --operation open --account bob --currency EUR --floor -500.00 -o json`,
+		Long: `Send one command and print its outcome.
+
+What each operation is refused for: docs/commands.md. Amounts are in major units (12.50) and need the currency to be read in.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("submit what? See producer submit --help")
+			}
+			return usagef("unknown operation %q; see producer submit --help", args[0])
+		},
+	}
+	for _, o := range operations {
+		submit.AddCommand(newOperation(o, connect))
+	}
+	return submit
+}
+
+func newOperation(o operation, connect connector) *cobra.Command {
+	f := &submitFlags{operation: o.of}
+	name := limits.OperationName(o.of)
+	cmd := &cobra.Command{
+		Use:     word(name),
+		Short:   o.short,
+		Example: fmt.Sprintf("  producer submit %s %s", word(name), o.example),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("submit takes flags alone, not %q", args[0])
+				return usagef("%s takes flags alone, not %q", word(name), args[0])
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return submit(cmd, f, connect) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, flag := range append([]string{"account"}, o.needs...) {
+				if !cmd.Flags().Changed(flag) {
+					return usagef("--%s is missing; see producer submit %s --help", flag, word(name))
+				}
+			}
+			f.changed = cmd.Flags().Changed
+			return submit(cmd, f, connect)
+		},
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&f.operation, "operation", "", "open, debit or credit")
-	flags.StringVar(&f.account, "account", "", "the account that changes")
-	flags.StringVar(&f.currency, "currency", "", "ISO 4217 code, or a custom unit with its number of decimals (POINTS/0)")
-	flags.StringVar(&f.amount, "amount", "", "in major units: 12.50")
-	flags.StringVar(&f.counter, "counter-account", "", "the other side (default @world)")
-	flags.StringVar(&f.floor, "floor", "", "open: the lowest balance allowed, in major units: 0 or negative")
-	flags.StringVar(&f.id, "id", "", "command id; give the same one to retry (default: a new UUID, printed)")
-	flags.StringVar(&f.reference, "reference", "", "your own reference")
-	flags.StringVar(&f.description, "description", "", "free text")
-	flags.StringVar(&f.deadline, "deadline", "", "not applied after: a time (2026-01-31T12:00:00Z) or a duration from now (30s)")
-	flags.StringVar(&f.effective, "effective", "", "when the business says it happened: 2026-01-31 or 2026-01-31T12:00:00Z")
-	flags.Uint64Var(&f.expectedSequence, "expected-sequence", 0, "apply only if the account stands at this sequence")
+	if word(name) != name {
+		cmd.Aliases = []string{name} // as in files and tables
+	}
+	f.bind(cmd.Flags(), slices.Concat(o.needs, o.may))
+	for _, flag := range append([]string{"account"}, o.needs...) {
+		cmd.Flags().Lookup(flag).Usage += " (required)"
+	}
 	outputFlag(cmd, &f.output)
 	return cmd
 }
@@ -55,14 +108,12 @@ func submit(cmd *cobra.Command, f *submitFlags, connect connector) error {
 	if err := checkOutput(f.output); err != nil {
 		return err
 	}
-	for _, flag := range []string{"operation", "account", "currency"} {
-		if !cmd.Flags().Changed(flag) {
-			return usagef("--%s is missing; see producer submit --help", flag)
-		}
-	}
-	command, err := f.command(cmd.Flags().Changed("expected-sequence"), time.Now())
+	command, err := f.command(time.Now())
 	if err != nil {
 		return err
+	}
+	if err := producer.Check(command); err != nil {
+		return exitCode(err) // before anything is connected to
 	}
 	client, err := connect(cmd)
 	if err != nil {
@@ -78,82 +129,25 @@ func submit(cmd *cobra.Command, f *submitFlags, connect connector) error {
 	}
 	outcome, err := pending.Wait(cmd.Context())
 	if err != nil {
+		cmd.PrintErrf("to retry, repeat with --id %q --requested-at %s\n", pending.ID(), pending.Command().GetRequestedAt().AsTime().Format(time.RFC3339Nano))
 		return exitCode(err)
 	}
 	if err := printOutcome(cmd.OutOrStdout(), f.output, outcome, pending.Detail()); err != nil {
 		return err
 	}
-	if outcome.GetStatus() != ledgerv1.Status_STATUS_APPLIED {
-		entry := reason.Of(outcome.GetReason())
-		return run.WithExitCode(fmt.Errorf("rejected: %s: %s %s", entry.Code, entry.Text, entry.NextStep), exitRejected)
-	}
-	return nil
+	return rejection(outcome)
 }
 
-// command makes the command. What the ledger itself would refuse is left to the SDK, which has the words for it.
-func (f *submitFlags) command(withSequence bool, now time.Time) (*ledgerv1.Command, error) {
-	command := &ledgerv1.Command{
-		CommandId: f.id, Account: f.account, CounterAccount: f.counter, Currency: f.currency,
-		Reference: f.reference, Description: f.description,
+// rejection is nil for an applied command.
+func rejection(outcome *ledgerv1.Outcome) error {
+	if outcome.GetStatus() == ledgerv1.Status_STATUS_APPLIED {
+		return nil
 	}
-	if f.id == "" {
-		command.CommandId = producer.NewCommandID()
-	}
-	switch f.operation {
-	case "open":
-		command.Operation = ledgerv1.Operation_OPERATION_OPEN
-	case "debit":
-		command.Operation = ledgerv1.Operation_OPERATION_DEBIT
-	case "credit":
-		command.Operation = ledgerv1.Operation_OPERATION_CREDIT
-	default:
-		return nil, usagef("--operation %q: want open, debit or credit", f.operation)
-	}
-	invalid := func(why ledgerv1.Reason, err error) error {
-		return exitCode(&producer.InvalidCommandError{CommandID: command.GetCommandId(), Reason: why, Text: err.Error()})
-	}
-	unit, err := money.ParseUnit(f.currency)
-	if err != nil {
-		return nil, invalid(ledgerv1.Reason_REASON_INVALID_CURRENCY, err)
-	}
-	if f.amount != "" {
-		minor, err := money.ParseMajor(f.amount, unit)
-		if err != nil {
-			return nil, invalid(ledgerv1.Reason_REASON_INVALID_AMOUNT, err)
-		}
-		command.Amount = money.FormatMinor(minor)
-	}
-	if f.floor != "" {
-		minor, err := money.ParseMajor(f.floor, unit)
-		if err != nil {
-			return nil, invalid(ledgerv1.Reason_REASON_INVALID_FLOOR, err)
-		}
-		command.Open = &ledgerv1.OpenTerms{Floor: money.FormatMinor(minor)}
-	}
-	if withSequence {
-		command.ExpectedSequence = &f.expectedSequence
-	}
-	if command.Deadline, err = moment("--deadline", f.deadline, now); err != nil {
-		return nil, err
-	}
-	if command.EffectiveTime, err = moment("--effective", f.effective, time.Time{}); err != nil {
-		return nil, err
-	}
-	return command, nil
+	entry := reason.Of(outcome.GetReason())
+	return run.WithExitCode(fmt.Errorf("rejected: %s: %s %s", entry.Code, entry.Text, entry.NextStep), exitRejected)
 }
 
-// moment reads a time, a day, or where now is set a duration from then. "" is nil.
-func moment(flag, s string, now time.Time) (*timestamppb.Timestamp, error) {
-	if s == "" {
-		return nil, nil //nolint:nilnil // no time is a valid choice
-	}
-	if d, err := time.ParseDuration(s); err == nil && !now.IsZero() {
-		return timestamppb.New(now.Add(d)), nil
-	}
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return timestamppb.New(t), nil
-		}
-	}
-	return nil, usagef("%s %q: want a time such as 2026-01-31T12:00:00Z", flag, s)
+// invalid is a command that cannot be made of the flags.
+func invalid(id string, why ledgerv1.Reason, err error) error {
+	return exitCode(&producer.InvalidCommandError{CommandID: id, Reason: why, Text: err.Error()})
 }
