@@ -24,7 +24,11 @@ func (w *Writer) apply(ctx context.Context, b *batch) error {
 		var parts []*part
 		for _, p := range b.parts {
 			if next := p.next(); len(next) > 0 {
-				calls = append(calls, lua.Call{Shard: p.shard.number, Expected: p.shard.head, Now: time.Now(), Commands: next})
+				call := lua.Call{Shard: p.shard.number, Expected: p.shard.head, Now: time.Now(), Commands: next}
+				if err := call.CheckClock(); err != nil {
+					return err
+				}
+				calls = append(calls, call)
 				parts = append(parts, p)
 			}
 		}

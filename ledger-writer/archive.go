@@ -36,21 +36,31 @@ type seam struct {
 	next int64 // Kafka offset after the event at head
 }
 
-const watermarkSQL = `SELECT count(), min(position), max(position), sum(toInt128(position)) FROM events WHERE shard = ?`
+const watermarkSQL = `SELECT count(), min(position), max(position), toString(sum(toInt128(position))) FROM events WHERE shard = ?`
+
+// watermark is how far ClickHouse has a shard.
+type watermark struct {
+	rows, first, highest uint64
+	sum                  string // of the positions; too large for any integer of the driver's
+}
+
+// gapless tells whether every event from the first to the highest is there once.
+func (w watermark) gapless() error {
+	gauss := new(big.Int).SetUint64(w.highest)
+	gauss.Mul(gauss, new(big.Int).Add(gauss, big.NewInt(1))).Rsh(gauss, 1)
+	if w.rows > 0 && (w.first != 1 || w.rows != w.highest || w.sum != gauss.String()) {
+		return unusable("it has %d events at positions %d to %d: not each of 1 to %d once", w.rows, w.first, w.highest, w.highest)
+	}
+	return nil
+}
 
 // reach is the position up to which ClickHouse has every event of the shard once; 0: it has none.
 func (a *archive) reach(ctx context.Context) (uint64, error) {
-	var rows, first, highest uint64
-	sum := new(big.Int)
-	if err := a.conn.QueryRow(ctx, watermarkSQL, uint16(a.shard)).Scan(&rows, &first, &highest, sum); err != nil {
+	var w watermark
+	if err := a.conn.QueryRow(ctx, watermarkSQL, uint16(a.shard)).Scan(&w.rows, &w.first, &w.highest, &w.sum); err != nil {
 		return 0, unusable("read watermark: %w", err)
 	}
-	gauss := new(big.Int).SetUint64(highest)
-	gauss.Mul(gauss, new(big.Int).Add(gauss, big.NewInt(1))).Rsh(gauss, 1)
-	if rows > 0 && (first != 1 || rows != highest || sum.Cmp(gauss) != 0) {
-		return 0, unusable("it has %d events at positions %d to %d: not each of 1 to %d once", rows, first, highest, highest)
-	}
-	return highest, nil
+	return w.highest, w.gapless()
 }
 
 // headAt is the head that ClickHouse's event at a position carries, and the event's Kafka offset.

@@ -3,6 +3,8 @@ package writer
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -73,7 +75,7 @@ func (w *Writer) decodeRecord(b *batch, p *part, r *kgo.Record) {
 		return
 	}
 	if home := topics.ShardOf(command.GetAccount(), w.cfg.Kafka.Shards); home != p.shard.number {
-		b.moved = append(b.moved, &kgo.Record{Topic: topics.Commands, Partition: int32(home), Key: []byte(command.GetAccount()), Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp})
+		b.moved = append(b.moved, &kgo.Record{Topic: topics.Commands, Partition: int32(home), Key: []byte(command.GetAccount()), Value: r.Value, Headers: firstSeen(r)})
 		w.metrics.moved.Inc()
 		return
 	}
@@ -86,12 +88,34 @@ func (w *Writer) decodeRecord(b *batch, p *part, r *kgo.Record) {
 	p.commands = append(p.commands, lua.Command{Command: command, Fingerprint: lua.FingerprintOf(command), Refusal: refusal, Body: r.Value, AskedAt: askedAt(command, r)})
 }
 
-// askedAt is when a command was first asked for, as far as it shows: a retry keeps the caller's time, a redelivery Kafka's.
+// askedAt is when a command was first asked for, as far as it shows: a retry keeps the caller's time, a redelivery the broker's, and a command
+// that was sent on the header of the time before.
 func askedAt(c *ledgerv1.Command, r *kgo.Record) time.Time {
-	if at := c.GetRequestedAt(); at.CheckValid() == nil && at.AsTime().Before(r.Timestamp) {
-		return at.AsTime()
+	asked := r.Timestamp
+	if at := c.GetRequestedAt(); at.CheckValid() == nil && at.AsTime().Before(asked) {
+		asked = at.AsTime()
 	}
-	return r.Timestamp
+	for _, h := range r.Headers {
+		if h.Key != firstSeenHeader {
+			continue
+		}
+		if ms, err := strconv.ParseInt(string(h.Value), 10, 64); err == nil && time.UnixMilli(ms).Before(asked) {
+			asked = time.UnixMilli(ms)
+		}
+	}
+	return asked
+}
+
+// firstSeenHeader says when a record that was sent on was appended first, in ms: the broker gives it a new time.
+const firstSeenHeader = "hotledger-first-seen"
+
+func firstSeen(r *kgo.Record) []kgo.RecordHeader {
+	for _, h := range r.Headers {
+		if h.Key == firstSeenHeader {
+			return r.Headers
+		}
+	}
+	return append(slices.Clip(r.Headers), kgo.RecordHeader{Key: firstSeenHeader, Value: strconv.AppendInt(nil, r.Timestamp.UnixMilli(), 10)})
 }
 
 // bury makes a dead letter of a record, byte for byte. Only a record beyond what its topic takes (it came compressed) is cut, and says so.

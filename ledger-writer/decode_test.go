@@ -319,7 +319,8 @@ func TestACommandOnTheWrongPartitionIsSentOnAndAppliedOnce(t *testing.T) {
 				continue
 			}
 			n++
-			if fmt.Sprint(r.Headers) != fmt.Sprint(headers) {
+			sentOn, when := r.Headers[:min(len(headers), len(r.Headers))], r.Headers[len(headers):]
+			if fmt.Sprint(sentOn) != fmt.Sprint(headers) || len(when) > 1 || (len(when) == 1 && when[0].Key != firstSeenHeader) {
 				t.Errorf("headers became %v", r.Headers)
 			}
 		}

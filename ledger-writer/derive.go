@@ -5,6 +5,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/hotledger/hotledger/schemas/cloudevents"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
@@ -22,21 +23,18 @@ func derive(c *ledgerv1.Command, o *ledgerv1.Outcome) *ledgerv1.Command {
 	applied := o.GetStatus() == ledgerv1.Status_STATUS_APPLIED
 	switch op := c.GetOperation(); {
 	case op == ledgerv1.Operation_OPERATION_TRANSFER && applied && !limits.External(c.GetCounterAccount()):
-		next := follow(c, limits.CreditID(c.GetCommandId()), ledgerv1.Operation_OPERATION_CREDIT, c.GetCounterAccount(), c.GetAmount())
+		next := follow(c, o, limits.CreditID(c.GetCommandId()), ledgerv1.Operation_OPERATION_CREDIT, c.GetCounterAccount(), c.GetAmount())
 		next.Origin = &ledgerv1.Origin{CommandId: c.GetCommandId(), Account: c.GetAccount(), Outcome: o}
-		next.RequestedAt = o.GetDecidedAt()
 		return next
 	case op == ledgerv1.Operation_OPERATION_CREDIT && c.GetOrigin() != nil && !applied:
 		from := c.GetOrigin()
-		next := follow(c, limits.ReturnID(from.GetCommandId()), ledgerv1.Operation_OPERATION_RETURN, from.GetAccount(), c.GetAmount())
+		next := follow(c, o, limits.ReturnID(from.GetCommandId()), ledgerv1.Operation_OPERATION_RETURN, from.GetAccount(), c.GetAmount())
 		next.Origin = &ledgerv1.Origin{CommandId: from.GetCommandId(), Account: c.GetAccount(), Reason: o.GetReason(), Outcome: o}
-		next.RequestedAt = o.GetDecidedAt()
 		return next
 	case op == ledgerv1.Operation_OPERATION_REVERSE && applied && o.GetTransferAccount() != "":
-		next := follow(c, limits.ReturnID(c.GetCommandId()), ledgerv1.Operation_OPERATION_RETURN, o.GetTransferAccount(), o.GetDelta()[1:])
+		next := follow(c, o, limits.ReturnID(c.GetCommandId()), ledgerv1.Operation_OPERATION_RETURN, o.GetTransferAccount(), o.GetDelta()[1:])
 		next.Currency = o.GetAfter().GetUnit()
 		next.Origin = &ledgerv1.Origin{CommandId: c.GetCommandId(), Account: c.GetAccount(), Outcome: o}
-		next.RequestedAt = o.GetDecidedAt()
 		next.ReplyTo = "" // the reversal's own outcome is final: a return is always applied
 		return next
 	}
@@ -45,12 +43,20 @@ func derive(c *ledgerv1.Command, o *ledgerv1.Outcome) *ledgerv1.Command {
 
 // follow is a derived command with what it takes over from the one that it comes from. All of that is part of the fingerprint, or of no
 // effect, so a retry derives the same.
-func follow(c *ledgerv1.Command, id string, op ledgerv1.Operation, account, amount string) *ledgerv1.Command {
+func follow(c *ledgerv1.Command, o *ledgerv1.Outcome, id string, op ledgerv1.Operation, account, amount string) *ledgerv1.Command {
 	return &ledgerv1.Command{
 		CommandId: id, Operation: op, Account: account, Amount: amount, Currency: c.GetCurrency(), CounterAccount: limits.Transit,
 		Reference: c.GetReference(), Description: c.GetDescription(), Metadata: c.GetMetadata(), EffectiveTime: c.GetEffectiveTime(),
-		Source: c.GetSource(), ReplyTo: c.GetReplyTo(), Traceparent: c.GetTraceparent(),
+		Source: c.GetSource(), ReplyTo: c.GetReplyTo(), Traceparent: c.GetTraceparent(), RequestedAt: firstAsked(c, o),
 	}
+}
+
+// firstAsked is the same however often a command is derived: its parent's own time, or that of the decision.
+func firstAsked(c *ledgerv1.Command, o *ledgerv1.Outcome) *timestamppb.Timestamp {
+	if at := c.GetRequestedAt(); at.CheckValid() == nil && at.AsTime().Before(o.GetDecidedAt().AsTime()) {
+		return at
+	}
+	return o.GetDecidedAt()
 }
 
 // told is what the caller of a command is told of an outcome; nil: not yet. A transfer's caller hears once, when its end is known: from the
@@ -82,6 +88,6 @@ func (p *publisher) command(shards int, c *ledgerv1.Command) {
 	}
 	p.send(&kgo.Record{
 		Topic: topics.Commands, Partition: int32(topics.ShardOf(c.GetAccount(), shards)), Key: []byte(c.GetAccount()), Value: value,
-		Timestamp: c.GetRequestedAt().AsTime(), Headers: cloudevents.Headers("command", c.GetCommandId()),
+		Headers: cloudevents.Headers("command", c.GetCommandId()),
 	})
 }

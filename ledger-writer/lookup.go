@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"go.uber.org/zap"
+	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/hotledger/hotledger/lua"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
@@ -67,50 +67,56 @@ func (w *Writer) lookUp(ctx context.Context, call lua.Call, old *lua.TooOldError
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookUpPatience)
 	defer cancel()
-	a := &archive{conn: w.clickhouse, shard: call.Shard}
-	highest, err := a.reach(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if highest < old.Forgotten.Position {
-		return nil, unusable("it has the events up to position %d, outcomes are forgotten up to %d", highest, old.Forgotten.Position)
-	}
-	head, _, err := a.headAt(ctx, old.Forgotten.Position)
-	if err != nil {
-		return nil, err
-	}
-	if head != old.Forgotten {
-		return nil, unusable("it has another chain at %s: %s", old.Forgotten, head)
-	}
 	var ids []string
 	for _, c := range call.Commands {
 		if c.AskedAt.Before(old.Since) {
 			ids = append(ids, c.GetCommandId())
 		}
 	}
-	w.logger.Debug("looking commands up in clickhouse", zap.Int("shard", call.Shard), zap.Int("commands", len(ids)), zap.Time("from_before", old.Since))
-	return a.byID(ctx, ids)
+	a := &archive{conn: w.clickhouse, shard: call.Shard}
+	return a.byID(ctx, ids, old.Forgotten)
 }
 
-const byIDSQL = `SELECT ` + outcomeColumns + ` FROM events WHERE shard = ? AND command_id IN (?)`
+// One query, so that one server answers both how far it is complete and what it has; and the former is evaluated first. The event at the
+// position of what is forgotten always is among the rows, with its chain.
+const byIDSQL = `WITH (SELECT (count(), min(position), max(position), sum(toInt128(position))) FROM events WHERE shard = {shard:UInt16}) AS reach
+SELECT reach.1, reach.2, reach.3, toString(reach.4), lower(hex(chain)), ` + outcomeColumns + ` FROM events WHERE shard = {shard:UInt16} AND position = {through:UInt64}
+UNION ALL
+SELECT reach.1, reach.2, reach.3, toString(reach.4), lower(hex(chain)), ` + outcomeColumns + ` FROM events WHERE shard = {shard:UInt16} AND command_id IN {ids:Array(String)}`
 
-// byID returns the events of some command ids.
-func (a *archive) byID(ctx context.Context, ids []string) (map[string]*ledgerv1.Event, error) {
-	rows, err := a.conn.Query(ctx, byIDSQL, uint16(a.shard), ids)
+// byID returns the events of some command ids. ClickHouse must have every event up to a head.
+func (a *archive) byID(ctx context.Context, ids []string, through lua.Head) (map[string]*ledgerv1.Event, error) {
+	rows, err := a.conn.Query(ctx, byIDSQL,
+		clickhouse.Named("shard", fmt.Sprint(a.shard)), clickhouse.Named("through", fmt.Sprint(through.Position)), clickhouse.Named("ids", ids))
 	if err != nil {
 		return nil, unusable("look commands up: %w", err)
 	}
 	defer rows.Close() //nolint:errcheck // rows.Err tells
 	found := map[string]*ledgerv1.Event{}
+	complete := false
 	for rows.Next() {
 		var r outcomeRow
-		if err := r.scan(rows); err != nil {
+		var reach watermark
+		var chain string
+		if err := rows.Scan(append([]any{&reach.rows, &reach.first, &reach.highest, &reach.sum, &chain}, r.fields()...)...); err != nil {
 			return nil, unusable("look commands up: %w", err)
+		}
+		if err := reach.gapless(); err != nil {
+			return nil, err
+		}
+		if r.position == through.Position {
+			if chain != through.Chain {
+				return nil, unusable("it has another chain at %s: %s", through, chain)
+			}
+			complete = true
 		}
 		found[r.id] = r.event(a.shard)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, unusable("look commands up: %w", err)
+	}
+	if !complete {
+		return nil, unusable("it has not yet the event %s, up to which outcomes are forgotten", through)
 	}
 	return found, nil
 }

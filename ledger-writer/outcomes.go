@@ -6,7 +6,6 @@ import (
 	"math/big"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/hotledger/hotledger/lua"
@@ -37,11 +36,13 @@ type outcomeRow struct {
 	fingerprint, chain                     string
 }
 
-func (r *outcomeRow) scan(rows driver.Rows) error {
-	return rows.Scan(&r.position, &r.id, &r.decidedAt, &r.applied, &r.reason, &r.delta, &r.balance, &r.held, &r.sequence,
+func (r *outcomeRow) fields() []any {
+	return []any{
+		&r.position, &r.id, &r.decidedAt, &r.applied, &r.reason, &r.delta, &r.balance, &r.held, &r.sequence,
 		&r.floor, &r.ceiling, &r.unit, &r.status, &r.legAccounts, &r.legAmounts,
 		&r.holdID, &r.holdRemaining, &r.holdExpires, &r.holdCounterAccount,
-		&r.reversed, &r.reversedTotal, &r.transferAccount, &r.fingerprint, &r.chain)
+		&r.reversed, &r.reversedTotal, &r.transferAccount, &r.fingerprint, &r.chain,
+	}
 }
 
 // event is the row as the log has it, as far as Redis remembers an outcome.
@@ -90,7 +91,7 @@ func (a *archive) outcomes(ctx context.Context, at uint64, each func([]*ledgerv1
 	page := make([]*ledgerv1.Event, 0, outcomesMax)
 	for rows.Next() {
 		var r outcomeRow
-		if err := r.scan(rows); err != nil {
+		if err := rows.Scan(r.fields()...); err != nil {
 			return nil, unusable("read outcomes: %w", err)
 		}
 		sum.Add(sum, big.NewInt(r.delta))

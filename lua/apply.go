@@ -99,6 +99,17 @@ func (s *Store) Apply(ctx context.Context, calls ...Call) []Result {
 	return results
 }
 
+// CheckClock tells whether the clock of the caller is behind the times of its commands by more than clocks may be apart. Nothing must be decided
+// then: an outcome with too early a time could be forgotten sooner than its command counts as old.
+func (c Call) CheckClock() error {
+	for _, command := range c.Commands {
+		if ahead := command.AskedAt.Sub(c.Now); ahead > skew {
+			return fmt.Errorf("command %q was asked for %s from now: this clock is behind; set it right", command.GetCommandId(), ahead)
+		}
+	}
+	return nil
+}
+
 // check holds what the script would refuse as a whole against the call, before anything is sent.
 func (c Call) check() error {
 	if len(c.Commands) > CommandsMax {

@@ -65,6 +65,9 @@ func leaves(message protoreflect.MessageDescriptor, prefix string) []string {
 	for i := range message.Fields().Len() {
 		field := message.Fields().Get(i)
 		path := prefix + string(field.Name())
+		if path == "origin.outcome" {
+			continue // what a derived command tells its caller; it says nothing about what it does
+		}
 		if field.Kind() == protoreflect.MessageKind && !field.IsMap() && field.Message().FullName() != "google.protobuf.Timestamp" {
 			paths = append(paths, leaves(field.Message(), path+".")...)
 			continue

@@ -32,6 +32,8 @@ type Load struct {
 	// What was decided before the horizon is not remembered: the outcomes up to forgotten, from the first on.
 	horizon   time.Time
 	forgotten Head
+	// latest decision that was taken: the recent bucket must not be closed at an earlier time.
+	latest time.Time
 }
 
 // Load begins to fill a build at Genesis, with the outcomes of the store's window before now.
@@ -83,6 +85,9 @@ func (l *Load) Outcomes(page []*ledgerv1.Event) (Chunk, error) {
 		if err != nil {
 			return Chunk{}, fmt.Errorf("load shard %d: %w", l.build.shard, err)
 		}
+		if at := e.GetOutcome().GetDecidedAt().AsTime(); at.After(l.latest) {
+			l.latest = at
+		}
 		if l.at == l.forgotten && e.GetOutcome().GetDecidedAt().AsTime().Before(l.horizon) {
 			l.at, l.forgotten = after, after
 			continue
@@ -104,15 +109,19 @@ func (l *Load) chunk(part string, rows []any) (Chunk, error) {
 	}
 	before := l.place()
 	l.chunks++
-	return l.build.loadChunk([]any{before, l.place(), Genesis.Chain, part, "", "", "", "", ""}, rows), nil
+	return l.build.loadChunk([]any{before, l.place(), Genesis.Chain, part, "", "", "", "", "", ""}, rows), nil
 }
 
 // Done makes the last chunk, with which the build stands at Head and events can be added.
 func (l *Load) Done() Chunk {
 	l.build.head = l.at
+	turned := l.horizon
+	if l.build.store.window > 0 && l.latest.After(turned) {
+		turned = l.latest
+	}
 	return l.build.loadChunk([]any{
 		l.place(), l.at.Position, l.at.Chain, "last",
-		l.accounts, l.holds, l.outcomes + len(l.totals), l.horizon.UnixMilli(), l.forgotten.words(),
+		l.accounts, l.holds, l.outcomes + len(l.totals), l.horizon.UnixMilli(), l.forgotten.words(), turned.UnixMilli(),
 	}, nil)
 }
 

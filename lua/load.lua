@@ -17,6 +17,7 @@
 --   8 outcomes     the same, with totals of reversals
 --   9 horizon      with the last chunk: all that is not loaded was decided before it, ms
 --   10 forgotten   with the last chunk: "position chain" of the last event whose outcome is not loaded
+--   11 turned     with the last chunk: when the last of them was decided, or the horizon if that is later, ms
 --   then 2 per row, at most 2000 rows:
 --   1 field   2 value, as apply.lua writes them; outcomes go into the recent bucket
 -- Returns
@@ -26,8 +27,8 @@
 
 local ACCOUNTS, HOLDS, RECENT, OLD, OUTBOX, HEAD = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local generation, before, after, chain, part, accounts, holds, outcomes = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
-local horizon, forgotten = ARGV[9], ARGV[10]
-local FIRST, WIDTH = 11, 2
+local horizon, forgotten, turned = ARGV[9], ARGV[10], ARGV[11]
+local FIRST, WIDTH = 12, 2
 local rows = ({ accounts = { ACCOUNTS, '', chain }, holds = { HOLDS, '', chain }, outcomes = { RECENT, '', chain }, last = {} })[part]
 if not rows then return redis.error_reply('INVALID_ARGUMENT part ' .. part) end
 
@@ -50,7 +51,7 @@ if part == 'last' then
     for _, hash in ipairs({ ACCOUNTS, HOLDS, RECENT, OLD }) do redis.call('HSET', hash, '', chain) end
     redis.call('XADD', OUTBOX, string.format('%s-%d', after, tonumber(string.sub(chain, 1, 12), 16)), 'empty', '')
     redis.call('XTRIM', OUTBOX, 'MAXLEN', 0)
-    redis.call('HSET', HEAD, 'turned', horizon, 'begun', forgotten, 'horizon', horizon, 'forgotten', forgotten)
+    redis.call('HSET', HEAD, 'turned', turned, 'begun', forgotten, 'horizon', horizon, 'forgotten', forgotten)
 else
     for i = FIRST, #ARGV, WIDTH do
         rows[#rows + 1], rows[#rows + 2] = ARGV[i], ARGV[i + 1]
