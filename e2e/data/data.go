@@ -35,7 +35,7 @@ var Units = map[string]string{"DEM": "DEM/2"}
 
 // Household is three years of one household's cash movements; its accounts are opened first.
 func Household() importer.Rows {
-	return importer.OpenAccounts(importer.ReadHousehold(Open("household.csv"), importer.Options{File: "household.csv"}), Overdrafts)
+	return importer.OpenAccounts(importer.ReadCommands(Open("household.csv"), importer.Options{File: "household.csv"}), Overdrafts)
 }
 
 // Statements are bank statements of 34 bank accounts, one of them in two currencies; their accounts are opened first.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
@@ -23,13 +24,17 @@ type importFlags struct {
 func newImport(connect connector) *cobra.Command {
 	f := &importFlags{}
 	cmd := &cobra.Command{
-		Use:   "import FILE.csv",
+		Use:   "import FILE",
 		Short: "Send a file of commands, or bank statements",
 		Long: `Send a file of commands, or bank statements, and count what became of them.
 
-A file of commands has the columns command_id, date, op, account, counter_account, amount, currency, where op is debit,
-credit, transfer or open. With --statements, FILE.csv holds the entries (statement, line, date, direction, amount) of
-statements (statement, account, currency, opening_balance, closing_balance, entries).
+A CSV file of commands has the columns command_id, op, account, and those that its operations need of: ` + strings.Join(importer.OptionalColumns, ", ") + `.
+Amounts are in major units (12.50); legs are written @fees=0.30;@shop=12.20.
+
+A file that ends in .ndjson or .jsonl holds one ledger.v1.Command per line, in Protobuf's JSON, amounts in minor units ("1250").
+
+With --statements, FILE holds the entries (statement, line, date, direction, amount) of statements (statement, account,
+currency, opening_balance, closing_balance, entries).
 
 Bad lines are reported on standard error with their number and reason, good ones go on. Command ids follow from the file,
 so importing it again changes nothing: what went in before counts as already known.
@@ -50,7 +55,7 @@ Exit status: 0 all lines are in the ledger, 4 not all, 5 an outcome is unknown (
 	flags := cmd.Flags()
 	flags.StringVar(&f.statements, "statements", "", "file with the statements that the entries in FILE.csv belong to")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "read and check everything, connect to nothing")
-	flags.BoolVar(&f.openAccounts, "open-accounts", false, "open each account before its first command")
+	flags.BoolVar(&f.openAccounts, "open-accounts", false, "open each account before its first command, and before the first transfer to it")
 	flags.StringArrayVar(&f.overdrafts, "overdraft", nil, "PREFIX=FLOOR: floor, in major units, of accounts opened with this prefix; repeatable")
 	flags.StringArrayVar(&f.units, "unit", nil, "CODE=UNIT: how to read a currency that ISO 4217 does not list, as in DEM=DEM/2; repeatable")
 	flags.StringVar(&f.idPrefix, "id-prefix", "statement:", "begins the command ids of statements; files with the same statement numbers need different ones")
@@ -95,8 +100,8 @@ func verdict(s importer.Summary) error {
 	if s.Clean() {
 		return nil
 	}
-	return run.WithExitCode(fmt.Errorf("not everything went in as the file says: %d rejected, %d skipped, %d bad, %d balances differ",
-		s.Rejected, s.Skipped, s.Bad, s.Differed), exitRejected)
+	return run.WithExitCode(fmt.Errorf("not everything went in as the file says: %d rejected, %d bad, %d balances differ",
+		s.Rejected, s.Bad, s.Differed), exitRejected)
 }
 
 // check is the dry run.
@@ -184,8 +189,13 @@ func (f *importFlags) read(options importer.Options) importer.Rows {
 			return
 		}
 		defer file.Close() //nolint:errcheck // only read
-		if f.statements == "" {
-			importer.ReadHousehold(file, options)(yield)
+		switch ending := strings.ToLower(filepath.Ext(f.file)); {
+		case f.statements != "":
+		case ending == ".ndjson" || ending == ".jsonl":
+			importer.ReadNDJSON(file, options)(yield)
+			return
+		default:
+			importer.ReadCommands(file, options)(yield)
 			return
 		}
 		statements, err := os.Open(f.statements)
@@ -202,7 +212,6 @@ type summaryJSON struct {
 	Applied      int `json:"applied"`
 	AlreadyKnown int `json:"already_known"`
 	Rejected     int `json:"rejected"`
-	Skipped      int `json:"skipped"`
 	Bad          int `json:"bad"`
 	Unknown      int `json:"unknown"`
 	Agreed       int `json:"balances_agreed"`
@@ -218,7 +227,6 @@ func printSummary(w io.Writer, output string, s importer.Summary) error {
 	line(s.Applied, "applied")
 	line(s.AlreadyKnown, "already known")
 	line(s.Rejected, "rejected")
-	line(s.Skipped, "skipped")
 	line(s.Bad, "bad lines")
 	line(s.Unknown, "unknown")
 	if s.Agreed+s.Differed > 0 {

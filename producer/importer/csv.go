@@ -22,15 +22,15 @@ type table struct {
 	line    int // of what was read last, from 1
 }
 
-// newTable reads the header. It must name exactly the columns, in any order.
-func newTable(r io.Reader, columns ...string) (*table, error) {
+// newTable reads the header. It must name all needed columns and any of the optional ones, each once, in any order.
+func newTable(r io.Reader, needed, optional []string) (*table, error) {
 	t := &table{in: bufio.NewReaderSize(r, lineBytesMax)}
 	if err := t.byteOrderMark(); err != nil {
 		return nil, err
 	}
 	header, bad, err := t.next()
 	if errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("empty; the first line names the columns: %s", strings.Join(columns, ","))
+		return nil, fmt.Errorf("empty; the first line names the columns: %s", strings.Join(needed, ","))
 	}
 	if err != nil {
 		return nil, err
@@ -38,11 +38,29 @@ func newTable(r io.Reader, columns ...string) (*table, error) {
 	if bad != nil {
 		return nil, fmt.Errorf("line %d: %s", t.line, bad.text)
 	}
-	if len(header) != len(columns) || slices.ContainsFunc(columns, func(c string) bool { return !slices.Contains(header, c) }) {
-		return nil, fmt.Errorf("line %d names the columns %.200q, want %s", t.line, strings.Join(header, ","), strings.Join(columns, ","))
+	if why := unlike(header, needed, optional); why != "" {
+		return nil, fmt.Errorf("line %d names the columns %.200q: %s", t.line, strings.Join(header, ","), why)
 	}
 	t.columns = slices.Clone(header)
 	return t, nil
+}
+
+// unlike tells how a header differs from what it may be; "" where it does not.
+func unlike(header, needed, optional []string) string {
+	for i, column := range header {
+		switch {
+		case slices.Contains(header[:i], column):
+			return fmt.Sprintf("%q is there twice", column)
+		case !slices.Contains(needed, column) && !slices.Contains(optional, column):
+			return fmt.Sprintf("%.40q is none of %s", column, strings.Join(slices.Concat(needed, optional), ","))
+		}
+	}
+	for _, column := range needed {
+		if !slices.Contains(header, column) {
+			return fmt.Sprintf("%q is missing", column)
+		}
+	}
+	return ""
 }
 
 // byteOrderMark skips the mark that some programs put in front of UTF-8, and refuses UTF-16.
@@ -106,7 +124,7 @@ func (t *table) readLine() (text string, tooLong bool, err error) {
 	return strings.TrimSuffix(text, "\r"), tooLong, nil
 }
 
-// record is a line by column name.
+// record is a line by column name; a column that the file leaves out is "".
 type record map[string]string
 
 func (t *table) record(fields []string) record {

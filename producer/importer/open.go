@@ -32,31 +32,30 @@ func ParseOverdraft(s string) (Overdraft, error) {
 	return o, nil
 }
 
-// OpenAccounts puts before the first command of each account the one that opens it, with the id "open:<account>" and
-// the currency of that command. The longest prefix among overdrafts gives the floor; without one it is 0. An account
+// OpenAccounts puts before the first command of each account, and the first transfer to it, the one that opens it, with
+// the id "open:<account>" and the currency of that command. The longest prefix among overdrafts gives the floor; without one it is 0. An account
 // that the file itself opens gets no second opening, and the floor only where the file says none.
 // An account that cannot be opened is reported on the line that needs it; that line goes on, and is rejected.
 func OpenAccounts(rows Rows, overdrafts []Overdraft) Rows {
 	return func(yield func(Row, error) bool) {
 		met := map[string]bool{}
 		for row, err := range rows {
-			if err != nil || met[row.Command.GetAccount()] {
+			if err != nil {
 				if !yield(row, err) {
 					return
 				}
 				continue
 			}
-			met[row.Command.GetAccount()] = true
-			opening, bad := open(row, overdrafts)
-			switch {
-			case bad != nil:
-				if !yield(Row{File: row.File, Line: row.Line}, bad.at(row.File, row.Line)) {
-					return
+			for _, account := range []string{row.Command.GetAccount(), farEnd(row.Command)} {
+				if account == "" || met[account] {
+					continue
 				}
-			case row.Command.GetOperation() == ledgerv1.Operation_OPERATION_OPEN:
-				row = opening
-			default:
-				if !yield(opening, nil) {
+				met[account] = true
+				opening, bad := open(row, account, overdrafts)
+				if bad == nil && opening.Command == row.Command {
+					continue // the row itself
+				}
+				if !yield(opening.or(bad)) {
 					return
 				}
 			}
@@ -67,32 +66,30 @@ func OpenAccounts(rows Rows, overdrafts []Overdraft) Rows {
 	}
 }
 
-// open makes the opening of the row's account; of a row that is one, it fills in the floor.
-func open(row Row, overdrafts []Overdraft) (Row, *problem) {
+// open makes the opening of an account that a row needs. A row that is one it gives back, with the floor filled in.
+func open(row Row, account string, overdrafts []Overdraft) (Row, *problem) {
 	cmd := row.Command
 	if cmd.GetOperation() != ledgerv1.Operation_OPERATION_OPEN {
 		cmd = &ledgerv1.Command{
-			CommandId: "open:" + cmd.GetAccount(), Operation: ledgerv1.Operation_OPERATION_OPEN,
-			Account: cmd.GetAccount(), Currency: cmd.GetCurrency(),
+			CommandId: "open:" + account, Operation: ledgerv1.Operation_OPERATION_OPEN, Account: account, Currency: cmd.GetCurrency(),
 		}
 	}
-	if cmd.GetOpen() == nil {
-		if o, ok := longest(cmd.GetAccount(), overdrafts); ok {
-			unit, err := money.ParseUnit(cmd.GetCurrency())
-			if err != nil {
-				return Row{}, problemf(ledgerv1.Reason_REASON_INVALID_CURRENCY, "currency: %v", err)
-			}
-			floor, err := money.ParseMajor(o.Floor, unit)
-			if err != nil {
-				return Row{}, problemf(ledgerv1.Reason_REASON_INVALID_FLOOR, "open %s: floor: %v", cmd.GetAccount(), err)
-			}
-			cmd.Open = &ledgerv1.OpenTerms{Floor: money.FormatMinor(floor)}
+	opening := Row{File: row.File, Line: row.Line, Command: cmd}
+	if o, ok := longest(account, overdrafts); ok && cmd.GetOpen().GetFloor() == "" {
+		unit, err := money.ParseUnit(cmd.GetCurrency())
+		if err != nil {
+			return opening, problemf(ledgerv1.Reason_REASON_INVALID_CURRENCY, "open %s: currency: %v", account, err)
 		}
+		floor, err := money.ParseMajor(o.Floor, unit)
+		if err != nil {
+			return opening, problemf(ledgerv1.Reason_REASON_INVALID_FLOOR, "open %s: floor: %v", account, err)
+		}
+		cmd.Open = &ledgerv1.OpenTerms{Floor: money.FormatMinor(floor), Ceiling: cmd.GetOpen().GetCeiling()}
 	}
 	if bad := check(cmd); bad != nil {
-		return Row{}, problemf(bad.reason, "open %s: %s", cmd.GetAccount(), bad.text)
+		return opening, problemf(bad.reason, "open %s: %s", account, bad.text)
 	}
-	return Row{File: row.File, Line: row.Line, Command: cmd}, nil
+	return opening, nil
 }
 
 func longest(account string, overdrafts []Overdraft) (Overdraft, bool) {

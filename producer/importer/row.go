@@ -1,15 +1,17 @@
-// Package importer reads files of commands and sends them. Reading and sending are apart: ReadHousehold and
+// Package importer reads files of commands and sends them. Reading and sending are apart: ReadCommands, ReadNDJSON and
 // ReadStatements give rows, OpenAccounts puts the openings in front, Run sends what they give.
 //
 // Everything about a row follows from the file alone, its command id too, so importing a file again changes nothing.
 package importer
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
 	"time"
 
+	"github.com/hotledger/hotledger/producer"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 	"github.com/hotledger/hotledger/schemas/limits"
 	"github.com/hotledger/hotledger/schemas/money"
@@ -24,11 +26,16 @@ type Row struct {
 	Line int
 	// Command is ready to be sent.
 	Command *ledgerv1.Command
-	// After is the id of a command, one or two rows before, that must have been applied before this one is sent: the
-	// second half of a transfer names the first. "" for all others.
-	After string
 	// Expect is the balance that the file claims for the account after this command, in minor units; "" where it claims none.
 	Expect string
+}
+
+// or is what a reader gives for a line: the row, or its place and what is wrong with it.
+func (r Row) or(bad *problem) (Row, error) {
+	if bad == nil {
+		return r, nil
+	}
+	return Row{File: r.File, Line: r.Line}, bad.at(r.File, r.Line)
 }
 
 // Rows are what a reader gives. The error is nil or a *LineError; any other error is about the file as a whole, and is
@@ -100,10 +107,14 @@ func (p *problem) at(file string, line int) *LineError {
 	return &LineError{File: file, Line: line, Reason: p.reason, Text: p.text}
 }
 
-// check is the ledger's own check, before anything is sent.
+// check is the client's own check, before anything is sent. What the reconciler issues has its approvals and is not imported.
 func check(cmd *ledgerv1.Command) *problem {
-	if why, err := limits.Command(cmd); err != nil {
-		return problemf(why, "%v", err)
+	var invalid *producer.InvalidCommandError
+	if errors.As(producer.Check(cmd), &invalid) {
+		return problemf(invalid.Reason, "%s", invalid.Text)
+	}
+	if op := cmd.GetOperation(); op == ledgerv1.Operation_OPERATION_REPAIR || op == ledgerv1.Operation_OPERATION_ADJUST {
+		return problemf(ledgerv1.Reason_REASON_INVALID_OPERATION, "operation: %s is the reconciler's", limits.OperationName(op))
 	}
 	return nil
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/hotledger/hotledger/producer"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
@@ -22,7 +25,6 @@ const (
 	Applied      Status = "applied"       // by this import
 	AlreadyKnown Status = "already known" // the ledger applied it before this import began, or earlier in the file
 	Rejected     Status = "rejected"      // by the ledger, now or the first time
-	Skipped      Status = "skipped"       // not sent, because the command it depends on was not applied
 	Bad          Status = "bad"           // not sent, because the line is no valid command
 	Unknown      Status = "unknown"       // sent, but the outcome did not come; importing again tells
 )
@@ -41,19 +43,19 @@ type Result struct {
 
 // Summary counts results.
 type Summary struct {
-	Applied, AlreadyKnown, Rejected, Skipped, Bad, Unknown int
+	Applied, AlreadyKnown, Rejected, Bad, Unknown int
 	// Agreed and Differed count the rows with a balance claimed by the file.
 	Agreed, Differed int
 }
 
 // Commands is the number of rows that are done, bad lines left out.
 func (s Summary) Commands() int {
-	return s.Applied + s.AlreadyKnown + s.Rejected + s.Skipped + s.Unknown
+	return s.Applied + s.AlreadyKnown + s.Rejected + s.Unknown
 }
 
 // Clean tells whether every line is in the ledger and every balance agrees.
 func (s Summary) Clean() bool {
-	return s.Rejected == 0 && s.Skipped == 0 && s.Bad == 0 && s.Unknown == 0 && s.Differed == 0
+	return s.Rejected == 0 && s.Bad == 0 && s.Unknown == 0 && s.Differed == 0
 }
 
 func (s *Summary) count(r Result) {
@@ -64,8 +66,6 @@ func (s *Summary) count(r Result) {
 		s.AlreadyKnown++
 	case Rejected:
 		s.Rejected++
-	case Skipped:
-		s.Skipped++
 	case Bad:
 		s.Bad++
 	case Unknown:
@@ -86,6 +86,9 @@ func (s *Summary) count(r Result) {
 // command is sent, and an outcome that is not behind it was decided before. No clock is involved. An outcome that
 // another import of the same file decides at the same time counts as applied in both.
 //
+// A file may be imported again after the ledger has forgotten its ids, so a command without requested_at says one that does
+// not change: its effective time, if that is past. The ledger then looks the id up before it applies the command.
+//
 // The error is not nil when the import ended early: the file could not be read further, ctx ended, or an outcome is
 // unknown (errors.Is ErrOutcomeUnknown). What was sent until then is in the summary. Running it again is always safe.
 func Run(ctx context.Context, client *producer.Client, rows Rows, onResult func(Result)) (Summary, error) {
@@ -95,7 +98,7 @@ func Run(ctx context.Context, client *producer.Client, rows Rows, onResult func(
 	}
 	sending, stop := context.WithCancelCause(ctx) // what is sent already is still waited for
 	defer stop(nil)
-	i := &importing{client: client, before: newDecided(positions), onResult: onResult, stop: stop}
+	i := &importing{client: client, before: newPositions(positions), onResult: onResult, stop: stop}
 	queue := make(chan sent, resultsAhead)
 	collected := make(chan Summary)
 	go func() { collected <- i.collect(ctx, queue) }() // ends when queue is closed
@@ -110,7 +113,7 @@ func Run(ctx context.Context, client *producer.Client, rows Rows, onResult func(
 
 type importing struct {
 	client   *producer.Client
-	before   *decided
+	before   *positions
 	onResult func(Result)
 	stop     context.CancelCauseFunc
 	unknown  error // first unknown outcome; written by collect, read after it ended
@@ -125,7 +128,7 @@ type sent struct {
 
 // send stops at the first error that is not about a line.
 func (i *importing) send(ctx context.Context, rows Rows, queue chan<- sent) error {
-	var recent [2]*producer.Pending // of the rows before, the latest first; nil where none was sent
+	inOrder := newOrder()
 	for row, err := range rows {
 		var line *LineError
 		switch {
@@ -135,18 +138,13 @@ func (i *importing) send(ctx context.Context, rows Rows, queue chan<- sent) erro
 		case err != nil:
 			return err
 		}
-		if row.After != "" {
-			why, err := applied(ctx, row.After, recent)
-			if err != nil {
-				return err
-			}
-			if why != "" {
-				queue <- sent{row: row, result: Result{Row: row, Status: Skipped, Text: why}}
-				continue
-			}
+		if row.Command.GetRequestedAt() == nil {
+			row.Command.RequestedAt = timestamppb.New(firstRequested(row.Command, time.Now()))
+		}
+		if err := inOrder.wait(ctx, row.Command); err != nil {
+			return err
 		}
 		pending, err := i.client.Send(ctx, row.Command)
-		recent[0], recent[1] = pending, recent[0]
 		var invalid *producer.InvalidCommandError
 		switch {
 		case errors.As(err, &invalid):
@@ -154,6 +152,7 @@ func (i *importing) send(ctx context.Context, rows Rows, queue chan<- sent) erro
 		case err != nil:
 			return fmt.Errorf("%s:%d: %w", row.File, row.Line, err)
 		default:
+			inOrder.sent(row.Command, pending)
 			queue <- sent{row: row, pending: pending}
 		}
 	}
@@ -170,22 +169,15 @@ func refused(row Row, invalid *producer.InvalidCommandError) Result {
 	return Result{Row: row, Status: status, Text: fmt.Sprintf("%s:%d: %v", row.File, row.Line, invalid)}
 }
 
-// applied waits for the command that a row depends on. It returns why the row must not be sent, or "".
-func applied(ctx context.Context, id string, recent [2]*producer.Pending) (string, error) {
-	for _, p := range recent {
-		if p == nil || p.ID() != id {
-			continue
-		}
-		outcome, err := p.Wait(ctx)
-		if err != nil {
-			return "", err
-		}
-		if outcome.GetStatus() != ledgerv1.Status_STATUS_APPLIED {
-			return fmt.Sprintf("not sent, because %q was rejected: %s", id, reason.Of(outcome.GetReason()).Code), nil
-		}
-		return "", nil
+// longAgo is before there was a ledger.
+var longAgo = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// firstRequested is a time that the first import of a line came after, the same in every import.
+func firstRequested(cmd *ledgerv1.Command, now time.Time) time.Time {
+	if effective := cmd.GetEffectiveTime().AsTime(); effective.After(longAgo) && effective.Before(now) {
+		return effective
 	}
-	return fmt.Sprintf("not sent, because %q was not", id), nil
+	return longAgo
 }
 
 // result waits for the outcome of a row that was sent, and says what it means.

@@ -152,13 +152,14 @@ func readEntry(r record, unit money.Unit) (entry, *problem) {
 	if e.effective, e.dateWritten, bad = bankDate(r["date"]); bad != nil {
 		return e, bad
 	}
-	text, bad := amount(r["amount"], unit)
-	if bad != nil {
-		return e, bad
-	}
-	minor, err := money.ParseMinor(text)
-	if err != nil {
+	minor, err := money.ParseMajor(r["amount"], unit)
+	switch {
+	case errors.Is(err, money.ErrTooLarge):
+		return e, problemf(ledgerv1.Reason_REASON_LIMIT_EXCEEDED, "%v", err)
+	case err != nil:
 		return e, problemf(ledgerv1.Reason_REASON_INVALID_AMOUNT, "%v", err)
+	case minor <= 0:
+		return e, problemf(ledgerv1.Reason_REASON_INVALID_AMOUNT, "amount %q: want more than zero; the direction says which way", r["amount"])
 	}
 	switch r["direction"] {
 	case "credit":
@@ -173,7 +174,7 @@ func readEntry(r record, unit money.Unit) (entry, *problem) {
 
 // each calls take for every readable line, and keeps what is wrong with the others.
 func (b *book) each(r io.Reader, file string, columns []string, take func(record, int) *problem) error {
-	t, err := newTable(r, columns...)
+	t, err := newTable(r, columns, nil)
 	for err == nil {
 		var fields []string
 		var bad *problem

@@ -3,19 +3,19 @@ package importer
 // bitsMax bounds the memory of one shard at 128 MiB, for an import beside a billion of other events.
 const bitsMax = 1 << 30
 
-// decided knows which outcomes were decided before: those up to the log's last positions when the import began, and
+// positions knows which outcomes were decided before: those up to the log's last positions when the import began, and
 // those that it was shown. Positions that belong to other callers leave a bit unused, nothing more.
-type decided struct {
+type positions struct {
 	before []uint64   // by shard
 	seen   [][]uint64 // by shard: bit n stands for position before+1+n
 }
 
-func newDecided(before []uint64) *decided {
-	return &decided{before: before, seen: make([][]uint64, len(before))}
+func newPositions(before []uint64) *positions {
+	return &positions{before: before, seen: make([][]uint64, len(before))}
 }
 
 // again tells whether the position was decided before, and remembers it.
-func (d *decided) again(shard uint32, position uint64) bool {
+func (d *positions) again(shard uint32, position uint64) bool {
 	if int(shard) >= len(d.before) || position <= d.before[shard] {
 		return true
 	}
