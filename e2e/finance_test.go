@@ -36,6 +36,12 @@ func TestFinance(t *testing.T) {
 			"freshness tells gaps and duplicates":                  freshness,
 			"the views read an account by the index":               byIndex,
 			"rejections move nothing":                              rejectionsMoveNothing,
+			"a group books each of its legs":                       groupsBookEveryLeg,
+			"a balance at a time is the statement's up to it":      balanceAsOf,
+			"a trial balance balances each currency alone":         trialBalance,
+			"open holds add up to what is held":                    openHolds,
+			"transit shows what is on the way":                     transit,
+			"a balance of doubled rows is what the ledger said":    doubledRows,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -197,11 +203,17 @@ func (f finance) insert(t *testing.T, entries ...entry) {
 		}
 		// One second per position from the start of 2026, so that a log of more than one month has more than one partition.
 		at := time.Date(2026, 1, 31, 23, 59, 55, 0, time.UTC).Add(time.Duration(e.position) * time.Second).Format("2006-01-02 15:04:05")
-		values[i] = fmt.Sprintf("('%s',%d,%d,%d,%d,'%s','%s','%s','cmd-%d-%d','%s','%s','%s','%s','%s',%d,%d,%d)",
-			e.account, e.sequence, e.shard, e.position, e.position*2, at, at, at, e.shard, e.position, e.op, status, e.reason, e.counter, e.unit, e.delta, e.after, e.floor)
+		counter, legs := e.counter, "[]"
+		if e.delta != 0 && counter == "" {
+			counter = "@world"
+		} else if e.delta != 0 && counter != "@world" {
+			legs = fmt.Sprintf("[('%s',abs(%d))]", counter, e.delta)
+		}
+		values[i] = fmt.Sprintf("('%s',%d,%d,%d,%d,'%s','%s','%s','%s','cmd-%d-%d','%s','%s','%s','%s',%s,'%s',%d,%d,%d)",
+			e.account, e.sequence, e.shard, e.position, e.position*2, at, at, at, at[:10], e.shard, e.position, e.op, status, e.reason, counter, legs, e.unit, e.delta, e.after, e.floor)
 	}
-	f.exec(t, `INSERT INTO ledger.events (account, sequence, shard, position, log_offset, log_time, decided_at, effective_at, command_id,
-		operation, status, reason, counter_account, unit, delta, balance_after, floor_after) SETTINGS async_insert = 0 VALUES `+strings.Join(values, ","))
+	f.exec(t, `INSERT INTO ledger.events (account, sequence, shard, position, log_offset, log_time, decided_at, effective_at, business_date, command_id,
+		operation, status, reason, counter_account, legs, unit, delta, balance_after, floor_after) SETTINGS async_insert = 0 VALUES `+strings.Join(values, ","))
 }
 
 // small is a log of two accounts in two shards and two months, with every kind of event.
@@ -225,21 +237,23 @@ func migrateAgain(t *testing.T, f finance) {
 		}
 	}
 	f.expect(t, "SELECT count() FROM ledger.events", "9")
-	f.expect(t, "SELECT max(version_id) >= 3 FROM ledger.schema_migrations", "1")
+	f.expect(t, "SELECT max(version_id) >= 6 FROM ledger.schema_migrations", "1")
 }
 
 func explained(t *testing.T, f finance) {
 	f.expect(t, fmt.Sprintf("SELECT name FROM system.tables WHERE database = '%s' ORDER BY name", f.databases.Finance),
-		"account_statement", "balances", "freshness", "journal", "postings", "rejections")
+		"account_statement", "balance_as_of", "balances", "freshness", "freshness_overall", "journal", "open_holds", "postings", "rejections", "transit", "trial_balance")
 	f.expect(t, fmt.Sprintf("SELECT name FROM system.tables WHERE database = '%s' AND (comment = '' OR engine != 'View')", f.databases.Finance))
 	f.expect(t, fmt.Sprintf("SELECT table, name FROM system.columns WHERE database = '%s' AND comment = ''", f.databases.Finance))
 	f.expect(t, fmt.Sprintf(`SELECT table, name FROM system.columns WHERE database = '%s' AND comment = ''
 		AND table IN ('events', 'reconciliation_runs', 'account_snapshots', 'breaks', 'compensations')`, f.databases.Ledger))
-	// ClickHouse lists no columns of a parameterised view, so its text is read.
-	text := f.rows(t, fmt.Sprintf("SELECT create_table_query FROM system.tables WHERE database = '%s' AND name = 'account_statement'", f.databases.Finance))
-	columns, _, _ := strings.Cut(text[0], "DEFINER")
-	if got := strings.Count(columns, " COMMENT '"); got != 20 {
-		t.Errorf("account_statement: %d comments on columns, want 20: %s", got, columns)
+	// ClickHouse lists no columns of a parameterised view, so its text is read: a comment on every line of the list.
+	for name, want := range map[string]int{"account_statement": 22, "balance_as_of": 13, "trial_balance": 11} {
+		text := f.rows(t, fmt.Sprintf("SELECT create_table_query FROM system.tables WHERE database = '%s' AND name = '%s'", f.databases.Finance, name))
+		columns, _, _ := strings.Cut(text[0], "DEFINER")
+		if got := strings.Count(columns, " COMMENT '"); got != want {
+			t.Errorf("%s: %d comments on columns, want %d: %s", name, got, want, columns)
+		}
 	}
 }
 
@@ -254,7 +268,7 @@ func countedOnce(t *testing.T, f finance) {
 			"@shop USD 250 2.5 1", "@world POINTS -7 -7 1", "@world USD -1249 -12.49 2", "alice USD 999 9.99 3", "bob POINTS 7 7 1")
 		f.expect(t, "SELECT shard, position, count(), sum(amount_minor) FROM finance.postings GROUP BY shard, position HAVING count() != 2 OR sum(amount_minor) != 0")
 		f.expect(t, "SELECT count(), uniqExact(shard, position), countIf(operation = 'repair'), countIf(status = 'rejected') FROM finance.journal", "9 9 1 2")
-		f.expect(t, "SELECT line, sequence, debit, credit, running_balance FROM finance.account_statement(account = 'alice') ORDER BY line",
+		f.expect(t, "SELECT line, sequence, debit, credit, running_balance FROM finance.account_statement(account = 'alice', from = '2000-01-01', to = '2100-01-01') ORDER BY line",
 			"1 2 0 12.5 12.5", "2 3 2.5 0 10", "3 5 0.01 0 9.99")
 		f.expect(t, "SELECT account, reason FROM finance.rejections ORDER BY account", "alice INSUFFICIENT_FUNDS", "nobody ACCOUNT_UNKNOWN")
 	}
@@ -280,16 +294,20 @@ func beyond64Bits(t *testing.T, f finance) {
 	f.expect(t, "SELECT sum(balance_minor), sum(balance) FROM finance.balances", total+" "+total)
 	f.expect(t, "SELECT account, sum(amount_minor) FROM finance.postings WHERE account = '@world' GROUP BY account", "@world -"+total)
 	f.expect(t, "SELECT sum(amount_minor) FROM finance.journal", total)
-	f.expect(t, "SELECT max(amount_minor), max(amount) FROM finance.account_statement(account = 'a1')", "999999999999999999 999999999999999999")
+	f.expect(t, "SELECT max(amount_minor), max(amount) FROM finance.account_statement(account = 'a1', from = '2000-01-01', to = '2100-01-01')", "999999999999999999 999999999999999999")
 }
 
 func statementExcerpt(t *testing.T, f finance) {
 	f.insert(t, small...)
-	f.expect(t, "SELECT line, running_balance_minor FROM finance.account_statement(account = 'alice') WHERE sequence >= 3 ORDER BY line", "2 1000", "3 999")
-	f.expect(t, "SELECT line, running_balance FROM finance.account_statement(account = 'alice') WHERE operation = 'debit' AND booked_at >= '2026-02-01 00:00:01'", "3 9.99")
-	f.expect(t, "SELECT line, running_balance FROM finance.account_statement(account = 'alice') ORDER BY line DESC LIMIT 1", "3 9.99")
-	f.expect(t, "SELECT * FROM finance.account_statement(account = 'nobody')")
-	f.expect(t, "SELECT * FROM finance.account_statement(account = 'x'' OR 1 = 1 --')")
+	f.expect(t, "SELECT line, running_balance_minor FROM finance.account_statement(account = 'alice', from = '2000-01-01', to = '2100-01-01') WHERE sequence >= 3 ORDER BY line", "2 1000", "3 999")
+	f.expect(t, "SELECT line, sequence, running_balance FROM finance.account_statement(account = 'alice', from = '2000-01-01', to = '2100-01-01') WHERE operation = 'debit' AND booked_at >= '2026-02-01 00:00:01'", "3 5 9.99")
+	// The period's own lines, from its first moment on and before its last, in February alone, and over the end of January.
+	f.expect(t, "SELECT line, sequence, running_balance FROM finance.account_statement(account = 'alice', from = '2026-02-01', to = '2026-03-01')", "1 5 9.99")
+	f.expect(t, "SELECT line, sequence, running_balance FROM finance.account_statement(account = 'alice', from = '2026-01-31 23:59:58', to = '2026-02-01 00:00:01')", "1 3 10")
+	f.expect(t, "SELECT * FROM finance.account_statement(account = 'alice', from = '2026-02-01 00:00:02', to = '2026-03-01')")
+	f.expect(t, "SELECT line, running_balance FROM finance.account_statement(account = 'alice', from = '2000-01-01', to = '2100-01-01') ORDER BY line DESC LIMIT 1", "3 9.99")
+	f.expect(t, "SELECT * FROM finance.account_statement(account = 'nobody', from = '2000-01-01', to = '2100-01-01')")
+	f.expect(t, "SELECT * FROM finance.account_statement(account = 'x'' OR 1 = 1 --', from = '2000-01-01', to = '2100-01-01')")
 }
 
 func exponents(t *testing.T, f finance) {
@@ -311,10 +329,13 @@ func exponents(t *testing.T, f finance) {
 }
 
 func freshness(t *testing.T, f finance) {
+	f.expect(t, "SELECT state, complete_through, events, shards FROM finance.freshness_overall", "empty <nil> 0 0")
 	const query = "SELECT shard, state, complete_through, last_position, events FROM finance.freshness ORDER BY shard SETTINGS force_optimize_projection = 1"
 	f.insert(t, small...)
 	f.expect(t, query, "0 complete 2026-02-01T00:00:01.000 6 6", "1 complete 2026-01-31T23:59:58.000 3 3")
+	f.expect(t, "SELECT state, complete_through, events, shards FROM finance.freshness_overall", "complete 2026-01-31T23:59:58.000 9 2")
 	f.insert(t, small[2])
+	f.expect(t, "SELECT state, complete_through, events, shards FROM finance.freshness_overall", "duplicate 2026-01-31T23:59:58.000 10 2")
 	f.expect(t, query, "0 duplicate 2026-02-01T00:00:01.000 6 7", "1 complete 2026-01-31T23:59:58.000 3 3")
 	f.insert(t, entry{account: "bob", sequence: 3, shard: 1, position: 5, op: "debit", unit: "POINTS/0", delta: -1, after: 6},
 		entry{account: "late", sequence: 1, shard: 2, position: 2, op: "open", unit: "USD/2"})
@@ -324,6 +345,7 @@ func freshness(t *testing.T, f finance) {
 		entry{account: "odd", sequence: 2, shard: 3, position: 3, op: "credit", unit: "USD/2", delta: 1, after: 1})
 	f.insert(t, entry{account: "odd", sequence: 2, shard: 3, position: 3, op: "credit", unit: "USD/2", delta: 1, after: 1})
 	f.expect(t, "SELECT state FROM finance.freshness WHERE shard = 3", "gap")
+	f.expect(t, "SELECT state, complete_through, events, shards FROM finance.freshness_overall", "gap <nil> 15 4")
 }
 
 // A view that hid the table's order from the planner would read the whole log for one account.
@@ -333,7 +355,7 @@ func byIndex(t *testing.T, f finance) {
 	for _, query := range []string{
 		"SELECT * FROM finance.balances WHERE account = 'a050000'",
 		"SELECT * FROM finance.journal WHERE account = 'a050000'",
-		"SELECT * FROM finance.account_statement(account = 'a050000')",
+		"SELECT * FROM finance.account_statement(account = 'a050000', from = '2000-01-01', to = '2100-01-01')",
 	} {
 		f.expect(t, "SELECT count() FROM ("+query+")", "1")
 		plan := strings.Join(f.rows(t, "EXPLAIN indexes = 1 "+query), "\n")

@@ -19,7 +19,8 @@ type row struct {
 	reference, description, source, reason   string
 	accountStatus                            string
 	holdID, holdCounterAccount               string
-	reversedCommandID, transferAccount       string
+	reversedCommandID                        string
+	transferAccount, transferTo              string
 	sequence, position, logOffset            uint64
 	sequenceAfter                            uint64
 	logTime, decidedAt, effectiveAt          time.Time
@@ -101,7 +102,7 @@ func rowOf(record *kgo.Record, event *ledgerv1.Event) (row, error) {
 		r.rejected(o, c)
 	} else {
 		r.sequence = o.GetAfter().GetSequence()
-		r.booked(o, &a)
+		r.booked(o, c, &a)
 	}
 	r.state(o.GetAfter(), &a)
 	if hold := o.GetHold(); hold != nil {
@@ -148,7 +149,7 @@ func (r *row) rejected(o *ledgerv1.Outcome, c *ledgerv1.Command) {
 }
 
 // booked says where the delta went, or came from.
-func (r *row) booked(o *ledgerv1.Outcome, a *amounts) {
+func (r *row) booked(o *ledgerv1.Outcome, c *ledgerv1.Command, a *amounts) {
 	legs := o.GetLegs()
 	switch {
 	case r.delta == 0:
@@ -162,6 +163,9 @@ func (r *row) booked(o *ledgerv1.Outcome, a *amounts) {
 	r.legs = make([]leg, len(legs))
 	for i, l := range legs {
 		r.legs[i] = leg{l.GetCounterAccount(), a.read("leg", l.GetAmount())}
+	}
+	if c.GetOperation() == ledgerv1.Operation_OPERATION_TRANSFER && r.counterAccount == limits.Transit {
+		r.transferTo = c.GetCounterAccount()
 	}
 }
 

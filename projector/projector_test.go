@@ -188,35 +188,35 @@ func TestRowSaysWhatTheOutcomeSays(t *testing.T) {
 		{
 			&ledgerv1.Outcome{Delta: "-30", Legs: []*ledgerv1.Leg{{CounterAccount: "@fees", Amount: "10"}, {CounterAccount: "@shop", Amount: "20"}}, BusinessDate: "2026-11-30"},
 			&ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_DEBIT, Amount: "30"},
-			"debit,,[('@fees',10),('@shop',20)],7,,0,\\N,,,0,,0,2026-11-30",
+			"debit,,[('@fees',10),('@shop',20)],7,,0,\\N,,,0,,,0,2026-11-30",
 		},
 		{
 			&ledgerv1.Outcome{Delta: "-30", Legs: []*ledgerv1.Leg{{CounterAccount: "@transit", Amount: "30"}}},
 			&ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_TRANSFER, Amount: "30", CounterAccount: "bob"},
-			"transfer,@transit,[('@transit',30)],7,,0,\\N,,,0,,0,2026-03-04",
+			"transfer,@transit,[('@transit',30)],7,,0,\\N,,,0,,bob,0,2026-03-04",
 		},
 		{
 			&ledgerv1.Outcome{Delta: "0", Hold: &ledgerv1.HoldState{HoldId: "h1", Remaining: "25", ExpiresAt: timestamppb.New(expires), CounterAccount: "@shop"}},
 			&ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_HOLD, Amount: "25", CounterAccount: "@shop"},
-			"hold,,[],7,h1,25,2026-12-01 00:00:00.000,@shop,,0,,0,2026-03-04",
+			"hold,,[],7,h1,25,2026-12-01 00:00:00.000,@shop,,0,,,0,2026-03-04",
 		},
 		{
 			&ledgerv1.Outcome{Delta: "-5", Reversal: &ledgerv1.Reversal{CommandId: "@credit/t1", Total: "9"}, TransferAccount: "alice", Legs: []*ledgerv1.Leg{{CounterAccount: "@transit", Amount: "5"}}},
 			&ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_REVERSE, Reverse: &ledgerv1.ReverseTerms{CommandId: "t1"}},
-			"reverse,@transit,[('@transit',5)],7,,0,\\N,,@credit/t1,9,alice,0,2026-03-04",
+			"reverse,@transit,[('@transit',5)],7,,0,\\N,,@credit/t1,9,alice,,0,2026-03-04",
 		},
 		{
 			&ledgerv1.Outcome{Status: ledgerv1.Status_STATUS_REJECTED, Reason: ledgerv1.Reason_REASON_LIMIT_EXCEEDED, Delta: "0"},
 			&ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_TRANSFER, Amount: "31", CounterAccount: "bob"},
-			"transfer,bob,[],7,,0,\\N,,,0,,31,2026-03-04",
+			"transfer,bob,[],7,,0,\\N,,,0,,,31,2026-03-04",
 		},
 		{
 			&ledgerv1.Outcome{Status: ledgerv1.Status_STATUS_REJECTED, Reason: ledgerv1.Reason_REASON_INVALID_AMOUNT, Delta: "0"},
 			&ledgerv1.Command{Operation: ledgerv1.Operation_OPERATION_RETURN, Amount: "1e3"},
-			"return,,[],7,,0,\\N,,,0,,0,2026-03-04",
+			"return,,[],7,,0,\\N,,,0,,,0,2026-03-04",
 		},
 		{
-			&ledgerv1.Outcome{Delta: "-1"}, &ledgerv1.Command{Operation: 99}, "unknown,@world,[],7,,0,\\N,,,0,,0,2026-03-04",
+			&ledgerv1.Outcome{Delta: "-1"}, &ledgerv1.Command{Operation: 99}, "unknown,@world,[],7,,0,\\N,,,0,,,0,2026-03-04",
 		},
 	} {
 		o := e.outcome
@@ -235,7 +235,7 @@ func TestRowSaysWhatTheOutcomeSays(t *testing.T) {
 		b.must(batch.Send())
 		var got string
 		b.must(b.rows.QueryRow(b.ctx, `SELECT formatRow('CSV', toString(operation), counter_account, toString(legs), ceiling_after, hold_id, hold_remaining, hold_expires_at,
-			hold_counter_account, reversed_command_id, reversed_total, transfer_account, asked_amount, business_date) FROM events WHERE position = ?`, i+1).Scan(&got))
+			hold_counter_account, reversed_command_id, reversed_total, transfer_account, transfer_to, asked_amount, business_date) FROM events WHERE position = ?`, i+1).Scan(&got))
 		if got = strings.ReplaceAll(strings.TrimSpace(got), `"`, ""); got != e.want {
 			t.Errorf("%v\n got %s\nwant %s", e.outcome, got, e.want)
 		}

@@ -15,7 +15,8 @@ type rows struct {
 	reference, description, source, reason   []string
 	accountStatus                            []string
 	holdID, holdCounterAccount               []string
-	reversedCommandID, transferAccount       []string
+	reversedCommandID                        []string
+	transferAccount, transferTo              []string
 	sequence, position, logOffset, batchTo   []uint64
 	sequenceAfter                            []uint64
 	shard                                    []uint16
@@ -62,6 +63,7 @@ func (r *rows) append(shard int32, e *row) {
 	r.reversedCommandID = append(r.reversedCommandID, e.reversedCommandID)
 	r.reversedTotal = append(r.reversedTotal, e.reversedTotal)
 	r.transferAccount = append(r.transferAccount, e.transferAccount)
+	r.transferTo = append(r.transferTo, e.transferTo)
 	r.asked = append(r.asked, e.asked)
 	r.reference = append(r.reference, e.reference)
 	r.description = append(r.description, e.description)
@@ -95,7 +97,7 @@ func (r *rows) columns() []tableColumn {
 		{"held_after", r.held}, {"floor_after", r.floor}, {"ceiling_after", r.ceiling}, {"sequence_after", r.sequenceAfter},
 		{"account_status", r.accountStatus}, {"hold_id", r.holdID}, {"hold_remaining", r.holdRemaining}, {"hold_expires_at", r.holdExpiresAt},
 		{"hold_counter_account", r.holdCounterAccount}, {"reversed_command_id", r.reversedCommandID}, {"reversed_total", r.reversedTotal},
-		{"transfer_account", r.transferAccount}, {"asked_amount", r.asked},
+		{"transfer_account", r.transferAccount}, {"transfer_to", r.transferTo}, {"asked_amount", r.asked},
 		{"reference", r.reference}, {"description", r.description}, {"metadata", r.metadata},
 		{"source", r.source}, {"fingerprint", r.fingerprint}, {"chain", r.chain}, {"batch_to", r.batchTo},
 	}

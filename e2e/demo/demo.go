@@ -194,7 +194,7 @@ The engines keep running until you press Ctrl-C. Ask them, from another terminal
 
   curl 'http://%[1]s/' --data-binary 'SELECT account, currency, balance, available FROM finance.balances ORDER BY account FORMAT PrettyCompact'
   curl 'http://%[1]s/' --data-binary 'SELECT * FROM finance.freshness FORMAT PrettyCompact'
-  curl 'http://%[1]s/' --data-binary "SELECT * FROM finance.account_statement(account='bank-01:EUR') FORMAT PrettyCompact"
+  curl 'http://%[1]s/' --data-binary "SELECT * FROM finance.account_statement(account='bank-01:EUR', from='2000-01-01', to='2100-01-01') FORMAT PrettyCompact"
   redis-cli -p %[2]s hgetall 'ledger:{0}:accounts'
   cd producer && go run ./cmd/producer submit debit --account bank-01:EUR --amount 1.00 --currency EUR
   cd reconciler && go run ./cmd/reconciler run

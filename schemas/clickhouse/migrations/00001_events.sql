@@ -38,6 +38,7 @@ CREATE TABLE IF NOT EXISTS ${LEDGER}.events
     reversed_command_id String              COMMENT 'The command that it reversed, as the ledger remembers it; empty for all else' CODEC(ZSTD(1)),
     reversed_total  Int64                   COMMENT 'All that was reversed of that command so far, in minor units' CODEC(T64, ZSTD(1)),
     transfer_account String                 COMMENT 'Far end of a transfer, and its reversal: the account that the amount came from; empty for all else' CODEC(ZSTD(1)),
+    transfer_to     String                  COMMENT 'Near end of a transfer: the controlled account that the amount goes to; empty for all else' CODEC(ZSTD(1)),
     asked_amount    Int64                   COMMENT 'The amount that a rejected command asked for, in minor units; 0 where it named none that can be read, and where applied' CODEC(T64, ZSTD(1)),
     reference       String                  COMMENT 'The caller''s own reference' CODEC(ZSTD(1)),
     description     String                  COMMENT 'The caller''s text' CODEC(ZSTD(1)),
@@ -50,6 +51,9 @@ CREATE TABLE IF NOT EXISTS ${LEDGER}.events
 
     CONSTRAINT position_from_1 CHECK position > 0,
     INDEX command_id_bloom command_id TYPE bloom_filter(0.01) GRANULARITY 4,
+    -- An account's rows are in the order of the log, so a period of a hot account is a few granules.
+    INDEX log_time_minmax log_time TYPE minmax GRANULARITY 1,
+    INDEX business_date_minmax business_date TYPE minmax GRANULARITY 1,
     -- Lives inside the part, so it is exactly as far as the rows are: the projector's watermark and the freshness view read it in milliseconds.
     PROJECTION watermark
     (
@@ -66,8 +70,11 @@ COMMENT 'The log: one row per event. Read it through events_once or the finance 
 
 -- What every reader counts: an event that was inserted twice is there once. An account lives in one shard, so account, sequence and
 -- position name an event. This is the table's own order; with the ORDER BY said aloud the de-duplication streams over it in
--- constant memory (without it, ClickHouse keeps a hash of every key), and a filter on the account still reaches the index.
--- Two different events at one place are a break of the log, not a duplicate: both stay visible.
+-- constant memory (without it, ClickHouse keeps a hash of every key). ClickHouse filters before a LIMIT BY only by its keys: the account
+-- reaches the index through them, and so do the two times, which are the same in every copy of an event.
+-- Two different events at one place are a break of the log, not a duplicate.
 CREATE OR REPLACE VIEW ${LEDGER}.events_once AS
-SELECT * FROM ${LEDGER}.events ORDER BY account, sequence, position LIMIT 1 BY account, sequence, position
+SELECT * FROM ${LEDGER}.events
+ORDER BY account, sequence, position, log_time, business_date
+LIMIT 1 BY account, sequence, position, log_time, business_date
 COMMENT 'ledger.events without the rows that were inserted twice';
