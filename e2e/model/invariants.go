@@ -1,28 +1,26 @@
 package model
 
-// Violation is a property that does not hold. Empty is none.
-type Violation string
+import "github.com/hotledger/hotledger/e2e/model/explore"
 
 // The properties, each as what breaks it. Those of a single move are noted in the state when it happens.
 const (
-	logForked          Violation = "the committed log is not one gap-free, hash-linked sequence"
-	outOfOrder         Violation = "outcomes in the log are not in the order of the commands"
-	twoOutcomes        Violation = "one command id has two outcomes in the log"
-	wrongDecision      Violation = "an outcome does not follow from the log before it"
-	toldTwice          Violation = "a caller was told two different outcomes"
-	toldUncommitted    Violation = "a caller was told an outcome that the log does not hold"
-	trimmedUncommitted Violation = "an outbox entry was trimmed that is not in the committed log"
-	falseFork          Violation = "a Redis that is compatible with the log is rebuilt"
-	torn               Violation = "Redis does not hold the fold of its own head"
-	stuck              Violation = "nothing can go on, and not every command has an outcome, or a transaction is open"
-	noQuiet            Violation = "whatever happens from here, it never becomes quiet"
-	redisIsNotLog      Violation = "all is quiet, and Redis is not the fold of the log"
-	outboxLeft         Violation = "all is quiet, and the outbox is not empty"
-	notTold            Violation = "all is quiet, and a caller was told nothing"
+	logForked          explore.Violation = "the committed log is not one gap-free, hash-linked sequence"
+	outOfOrder         explore.Violation = "outcomes in the log are not in the order of the commands"
+	twoOutcomes        explore.Violation = "one command id has two outcomes in the log"
+	wrongDecision      explore.Violation = "an outcome does not follow from the log before it"
+	toldTwice          explore.Violation = "a caller was told two different outcomes"
+	toldUncommitted    explore.Violation = "a caller was told an outcome that the log does not hold"
+	trimmedUncommitted explore.Violation = "an outbox entry was trimmed that is not in the committed log"
+	falseFork          explore.Violation = "a Redis that is compatible with the log is rebuilt"
+	torn               explore.Violation = "Redis does not hold the fold of its own head"
+	stuck              explore.Violation = "nothing can go on, and not every command has an outcome, or a transaction is open"
+	redisIsNotLog      explore.Violation = "all is quiet, and Redis is not the fold of the log"
+	outboxLeft         explore.Violation = "all is quiet, and the outbox is not empty"
+	notTold            explore.Violation = "all is quiet, and a caller was told nothing"
 )
 
-// check looks at one state.
-func (m *Model) check(s *State) Violation {
+// Check looks at one state.
+func (m *Model) Check(s *State) explore.Violation {
 	if s.violation != "" {
 		return s.violation
 	}
@@ -47,7 +45,7 @@ func (m *Model) check(s *State) Violation {
 }
 
 // checkLog decides every command once more, from the log before it.
-func (m *Model) checkLog(h History) Violation {
+func (m *Model) checkLog(h History) explore.Violation {
 	balance, seen, place := int8(openingBalance), 0, 0
 	for i := range h.position() {
 		e := h.event(i)
@@ -77,8 +75,8 @@ func (m *Model) isFold(r *Store) bool {
 	return r.condition() == Whole && r.balance == m.fold(r.head).balance && remembers
 }
 
-// checkQuiet looks at a state in which nothing happens any more unless something fails.
-func (m *Model) checkQuiet(s *State) Violation {
+// CheckQuiet looks at a state in which nothing happens any more unless something fails.
+func (m *Model) CheckQuiet(s *State) explore.Violation {
 	committed, _ := s.committed()
 	r := &s.servers[s.main]
 	switch {

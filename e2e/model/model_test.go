@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/hotledger/hotledger/e2e/model/explore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -16,18 +18,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // statesMax keeps a run within seconds, also with the race detector.
 const statesMax = 60_000
 
-func explore(t *testing.T, commands, callCommands int, faults string, forgets bool, v Variant, statesMax int) Result {
+func visit(t *testing.T, commands, callCommands int, faults string, forgets bool, v Variant, statesMax int) explore.Result {
 	t.Helper()
-	budget, err := ParseFaults(faults)
+	m, err := New(commands, 2, callCommands, faults, forgets, v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := New(commands, 2, callCommands, budget, forgets, v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Liveness = true
-	return m.Explore(t.Context(), statesMax, nil)
+	return explore.Explore(t.Context(), m, explore.Options{StatesMax: statesMax, Liveness: true})
 }
 
 func TestTheProtocolHolds(t *testing.T) {
@@ -68,7 +65,7 @@ func TestTheProtocolHolds(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.commands, c.callCommands, " ", c.faults, " ", c.forgets), func(t *testing.T) {
 			t.Parallel()
-			r := explore(t, c.commands, c.callCommands, c.faults, c.forgets, Variant{}, statesMax)
+			r := visit(t, c.commands, c.callCommands, c.faults, c.forgets, Variant{}, statesMax)
 			t.Logf("%d states, %d transitions, depth %d, %d quiet", r.States, r.Transitions, r.Depth, r.Quiet)
 			if r.Violation != "" {
 				t.Errorf("%s:\n%s", r.Violation, strings.Join(r.Trace, "\n"))
@@ -87,10 +84,10 @@ func TestNoRuleCanBeLeftOut(t *testing.T) {
 		tried[v.Rule] = true
 		t.Run(v.Name, func(t *testing.T) {
 			t.Parallel()
-			if control := explore(t, v.Commands, v.CallCommands, v.Faults, v.Forgets, Variant{}, 3000); control.Violation != "" {
+			if control := visit(t, v.Commands, v.CallCommands, v.Faults, v.Forgets, Variant{}, 3000); control.Violation != "" {
 				t.Fatalf("the right protocol breaks too: %s:\n%s", control.Violation, strings.Join(control.Trace, "\n"))
 			}
-			r := explore(t, v.Commands, v.CallCommands, v.Faults, v.Forgets, v, statesMax)
+			r := visit(t, v.Commands, v.CallCommands, v.Faults, v.Forgets, v, statesMax)
 			t.Logf("%d states, %d steps: %s", r.States, len(r.Trace), r.Violation)
 			if r.Violation == "" || len(r.Trace) == 0 {
 				t.Errorf("no counterexample in %d states, cut: %v", r.States, r.Cut)

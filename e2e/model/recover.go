@@ -4,7 +4,7 @@ import "slices"
 
 // recover adds the reads of recoverShard. Each is one move; what is decided from them takes no time.
 func (x *expansion) recover(w int) {
-	s := x.from
+	s := x.From
 	me := &s.writers[w]
 	r := &me.recovery
 	redis := &s.servers[me.server]
@@ -147,8 +147,8 @@ func (s *State) rebuildFrom(m *Model, w int) string {
 
 // chooseSource takes the log alone, or ClickHouse to where it lags behind the log, and names the build.
 func (x *expansion) chooseSource(w int) {
-	for p := range x.from.writers[w].recovery.last.position() + 1 {
-		s := x.from
+	for p := range x.From.writers[w].recovery.last.position() + 1 {
+		s := x.From
 		me := &s.writers[w]
 		me.recovery.seam, me.recovery.build = me.recovery.last.prefix(p), s.freshBuild()
 		me.step = beginBuild
@@ -193,7 +193,7 @@ func (s *State) recovered(m *Model, w int) {
 // call adds the moves of a writer whose next step is a script.
 func (x *expansion) call(w int) {
 	c, label := x.nextCall(w)
-	s := x.from
+	s := x.From
 	a := x.m.run(&s, c)
 	s.answered(x.m, w, a)
 	switch {
@@ -204,7 +204,7 @@ func (x *expansion) call(w int) {
 	}
 	x.emit(w, label, &s)
 	again := c.script == applyScript // the very same call is sent again; other scripts are given up
-	if s = x.from; s.spend(Loss) {
+	if s = x.From; s.left.Spend(Loss) {
 		unheard := s
 		unheard.failed(x.m, w, callFailed)
 		x.fault(w, label+", the request is lost", &unheard)
@@ -215,7 +215,7 @@ func (x *expansion) call(w int) {
 		s.failed(x.m, w, callFailed)
 		x.fault(w, label+", the answer is lost: gives up", &s)
 	}
-	if s = x.from; s.delayed.script == noScript && s.spend(Delay) {
+	if s = x.From; s.delayed.script == noScript && s.left.Spend(Delay) {
 		s.delayed = c
 		if again {
 			x.fault(w, label+" is delayed: asks again", &s)
@@ -226,7 +226,7 @@ func (x *expansion) call(w int) {
 }
 
 func (x *expansion) nextCall(w int) (Call, string) {
-	me := &x.from.writers[w]
+	me := &x.From.writers[w]
 	r := &me.recovery
 	c := Call{server: me.server, expected: r.at, target: r.last}
 	switch me.step {
@@ -341,7 +341,7 @@ func (me *Writer) goOn() {
 
 // applyCall is the next call of apply.lua in a turn.
 func (x *expansion) applyCall(w int) Call {
-	me := &x.from.writers[w]
+	me := &x.From.writers[w]
 	b := &me.batch
 	c := Call{script: applyScript, server: me.server, expected: me.head, first: b.first + b.decided, now: me.now, stated: me.stated}
 	c.n = min(x.m.CallCommands, b.polled-b.decided)
@@ -350,7 +350,7 @@ func (x *expansion) applyCall(w int) Call {
 	}
 	for i := range c.n {
 		at := b.decided + i
-		c.ages[i] = x.from.firstSeen[x.m.commands[b.first+at].id] - 1
+		c.ages[i] = x.From.firstSeen[x.m.commands[b.first+at].id] - 1
 		if b.found[at] != 0 {
 			c.skip |= 1 << i
 		}

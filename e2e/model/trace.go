@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -10,42 +9,8 @@ func digit(n int) string { return string(rune('0' + n)) }
 
 var scriptNames = [...]string{"", "apply", "trim", "replay", "begin build", "load build", "add to build", "swap", "put accounts", "put outcomes", "put head"}
 
-// refuted walks the way to a state once more, and tells it.
-func (m *Model) refuted(result Result, v Violation, nodes []node, last uint32) Result {
-	result.Violation = v
-	var way []uint16
-	for at := last; at != 0; at = nodes[at].parent {
-		way = append(way, nodes[at].move)
-	}
-	slices.Reverse(way)
-	x := expansion{m: m}
-	state := m.initial()
-	for i, at := range way {
-		x.of(&state)
-		taken := x.moves[at]
-		who := "        "
-		if taken.actor != world {
-			who = "writer " + digit(taken.actor)
-		}
-		result.Trace = append(result.Trace, fmt.Sprintf("%3d. %s  %s%s", i+1, who, taken.label, m.changes(&state, &taken.next)))
-		state = taken.next
-	}
-	return result
-}
-
-// changes names the parts of the world that a step changed, as they are now.
-func (m *Model) changes(before, after *State) string {
-	was, is := m.parts(before), m.parts(after)
-	text := ""
-	for i := range is {
-		if was[i] != is[i] {
-			text += "\n                 " + is[i]
-		}
-	}
-	return text
-}
-
-func (m *Model) parts(s *State) []string {
+// Parts are the lines of a trace.
+func (m *Model) Parts(s *State) []string {
 	other := 1 - s.main
 	return []string{
 		"redis      " + m.redisText(&s.servers[s.main]),

@@ -30,7 +30,7 @@ func (m *Model) turn(c *contents, now uint8) {
 
 // timer drops the older outcomes when they are old enough, if it is not the script that does.
 func (x *expansion) timer() {
-	s := x.from
+	s := x.From
 	r := &s.servers[s.main]
 	if x.m.without(ScriptForgets) && r.old != [historyMax]Event{} && s.now > r.window.turned {
 		r.old = [historyMax]Event{}
@@ -124,11 +124,11 @@ func (x *expansion) pollAt(w int, s State, label string, emit func(int, string, 
 		}
 	}
 	at(s, label, s.now, s.now, emit)
-	if other := s; other.spend(Skew) {
+	if other := s; other.left.Spend(Skew) {
 		at(other, label+", its caller's clock is ahead", s.now, s.now+marginTicks, x.fault)
 		at(other, label+", sent long ago", s.now, 0, x.fault)
 	}
-	if jumped := s; jumped.spend(Jump) {
+	if jumped := s; jumped.left.Spend(Jump) {
 		for now := range clockMax + 1 {
 			at(jumped, label+", its clock jumped to "+digit(now), uint8(now), s.now, x.fault)
 		}
@@ -157,7 +157,7 @@ func (s *State) fromTheFuture(m *Model, b batch, now uint8) bool {
 
 // checkAge is what a writer does who trusts the horizon that it reads beforehand.
 func (x *expansion) checkAge(w int) {
-	s := x.from
+	s := x.From
 	me := &s.writers[w]
 	c, seen := x.applyCall(w), s.servers[me.server].contents
 	x.m.turn(&seen, me.now)
@@ -174,9 +174,9 @@ func (x *expansion) checkAge(w int) {
 // lookUp asks ClickHouse, which has the log up to anywhere from where it last was, for the commands that were too old. What it is complete
 // through is known before the ids are looked up.
 func (x *expansion) lookUp(w int) {
-	last := x.from.lastEvent(false)
-	for p := x.from.archive.position(); p <= last.position(); p++ {
-		s := x.from
+	last := x.From.lastEvent(false)
+	for p := x.From.archive.position(); p <= last.position(); p++ {
+		s := x.From
 		me := &s.writers[w]
 		b := &me.batch
 		s.archive = last.prefix(p)

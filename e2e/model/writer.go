@@ -94,7 +94,7 @@ type recovery struct {
 
 // writer adds the moves of one writer.
 func (x *expansion) writer(w int) {
-	switch x.from.writers[w].step {
+	switch x.From.writers[w].step {
 	case begin:
 		x.begin(w)
 	case top:
@@ -110,7 +110,7 @@ func (x *expansion) writer(w int) {
 	case endTxn:
 		x.endTxn(w)
 	case apply:
-		if x.m.without(ScriptChecksAge) && !x.from.writers[w].batch.checked {
+		if x.m.without(ScriptChecksAge) && !x.From.writers[w].batch.checked {
 			x.checkAge(w)
 			return
 		}
@@ -126,7 +126,7 @@ func (x *expansion) writer(w int) {
 
 // begin is InitProducerID, which settles what an earlier session left, and the way into the group.
 func (x *expansion) begin(w int) {
-	s := x.from
+	s := x.From
 	switch s.txns[w].status {
 	case open:
 		s.end(w, false)
@@ -147,7 +147,7 @@ func (x *expansion) begin(w int) {
 
 // turn is the loop's next step: look at the group, then recover, poll or check.
 func (x *expansion) turn(w int) {
-	s := x.from
+	s := x.From
 	me := &s.writers[w]
 	if !me.current || me.pending {
 		n := s
@@ -182,18 +182,18 @@ func (s *State) notice(m *Model, w int) {
 
 // poll takes one command or more, at the clock of now or later.
 func (x *expansion) poll(w int) {
-	for n := uint8(1); n <= batchMax && int(x.from.writers[w].next+n) <= len(x.m.commands); n++ {
-		s := x.from
+	for n := uint8(1); n <= batchMax && int(x.From.writers[w].next+n) <= len(x.m.commands); n++ {
+		s := x.From
 		me := &s.writers[w]
 		me.batch = batch{first: me.next, polled: n}
 		me.next += n
 		label := "polls " + digit(int(n))
 		x.pollAt(w, s, label, x.emit)
 		for s.now < clockMax {
-			if s.now++; s.now > x.from.now+1 && !x.m.Forgets {
+			if s.now++; s.now > x.From.now+1 && !x.m.Forgets {
 				break
 			}
-			if moved := s; moved.spend(Clock) {
+			if moved := s; moved.left.Spend(Clock) {
 				x.pollAt(w, moved, label+", the clock moved to "+digit(int(s.now)), x.fault)
 			}
 		}
@@ -202,7 +202,7 @@ func (x *expansion) poll(w int) {
 
 // checkIdle compares Redis with what the writer believes.
 func (x *expansion) checkIdle(w int) {
-	s := x.from
+	s := x.From
 	me := &s.writers[w]
 	r := &s.servers[me.server]
 	moved := x.m.conditionSeen(r) != Whole || r.head != me.head
@@ -215,7 +215,7 @@ func (x *expansion) checkIdle(w int) {
 
 // publish writes what was decided, or what the outbox holds, into a transaction.
 func (x *expansion) publish(w int) {
-	s := x.from
+	s := x.From
 	me := &s.writers[w]
 	if me.fenced {
 		x.fail(w, s, "publish: fenced", tenureOver)
@@ -237,7 +237,7 @@ func (x *expansion) publish(w int) {
 		}
 	}
 	if !s.publish(w, events, replies) {
-		x.full = true
+		x.Full()
 		return
 	}
 	me.inTxn, me.step = true, commitOffsets
@@ -248,14 +248,14 @@ func (x *expansion) publish(w int) {
 		me.step = trimEarly
 	}
 	x.emit(w, "publishes", &s)
-	if s = x.from; s.spend(Abort) {
+	if s = x.From; s.left.Spend(Abort) {
 		x.fail(w, s, "publish: refused", transactionAborts)
 	}
 }
 
 // commitOffsets is TxnOffsetCommit, which the group refuses from another generation.
 func (x *expansion) commitOffsets(w int) {
-	s := x.from
+	s := x.From
 	me := &s.writers[w]
 	switch {
 	case !me.adopted && !x.m.without(NewGenerationDoubts):
@@ -279,7 +279,7 @@ func (x *expansion) commitOffsets(w int) {
 
 // endTxn is EndTxn(commit).
 func (x *expansion) endTxn(w int) {
-	s := x.from
+	s := x.From
 	if s.writers[w].fenced {
 		x.fail(w, s, "commit: fenced", tenureOver)
 		return
@@ -288,13 +288,13 @@ func (x *expansion) endTxn(w int) {
 	confirmed := s
 	confirmed.confirmed(x.m, w)
 	x.withMarkers(w, confirmed, "commits")
-	if s = x.from; s.spend(Abort) {
+	if s = x.From; s.left.Spend(Abort) {
 		s.end(w, false)
 		s.mark(w)
 		s.writers[w].inTxn = false
 		x.fail(w, s, "commit: aborted", transactionAborts)
 	}
-	if s = x.from; s.spend(Unknown) {
+	if s = x.From; s.left.Spend(Unknown) {
 		lost := s
 		s.end(w, true)
 		s.mark(w)
@@ -333,7 +333,7 @@ func (me *Writer) forget() {
 
 // abort is EndTxn(abort) of a batch that was given up.
 func (x *expansion) abort(w int) {
-	s := x.from
+	s := x.From
 	if s.writers[w].fenced {
 		x.fail(w, s, "abort: fenced", tenureOver)
 		return
