@@ -20,6 +20,7 @@ func TestAWriterThatDiesBetweenStepsLosesAndDoublesNothing(t *testing.T) {
 			t.Parallel()
 			w := setup(t)
 			load := newWorkload(t, 4)
+			must(t, load.SendOpening(t.Context(), w.Writer.Kafka)) // so that there is something to hold, move and undo
 			load.send(t, w.Writer.Kafka, 2_000)
 			w.dieAt(t, binary, trap)
 
@@ -40,7 +41,11 @@ func TestAWriterThatDiesBetweenStepsLosesAndDoublesNothing(t *testing.T) {
 			w.serve(t)
 			load.send(t, w.Writer.Kafka, 2_000)
 			w.awaitDecided(t)
-			w.audit(t)
+			verdict := w.audit(t)
+			t.Logf("%+v", verdict)
+			if verdict.Transfers == 0 || verdict.Returned == 0 || verdict.Holds == 0 || verdict.Reversals == 0 {
+				t.Errorf("too little was moved to prove anything: %+v", verdict)
+			}
 		})
 	}
 }

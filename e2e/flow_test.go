@@ -24,41 +24,17 @@ import (
 	"github.com/hotledger/hotledger/schemas/topics"
 )
 
-// awaitDecided waits until the writers' group has committed every command that is in the topic now, and everybody can read what came of it:
-// Apache Kafka confirms a commit before its markers are written, and the offsets may show it before the events do.
+// awaitDecided waits until the writers' group has committed every command, those that the ledger asked of itself too, and everybody can read what
+// came of it: Apache Kafka confirms a commit before its markers are written, and the offsets may show it before the events do.
 func (w *whole) awaitDecided(t *testing.T) {
 	t.Helper()
-	client, err := kafka.NewClient(w.Writer.Kafka, zap.NewNop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	admin := kadm.NewClient(client)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
-		// Commands that are sent on raise the end: it is read again each time.
-		ends, err := admin.ListEndOffsets(ctx, topics.Commands)
+		left, err := w.auditor().Undecided(ctx, w.Writer.Group)
 		if err != nil {
-			t.Fatal(err)
-		}
-		committed, err := admin.FetchOffsets(kadm.RequireStable(ctx), w.Writer.Group)
-		if err != nil && ctx.Err() != nil {
 			t.Fatalf("wait until everything is decided: %v", err)
 		}
-		left := int64(0)
-		ends.Each(func(end kadm.ListedOffset) {
-			at, _ := committed.Lookup(topics.Commands, end.Partition)
-			left += max(0, end.Offset-max(0, at.At))
-		})
-		high, err := admin.ListEndOffsets(ctx, topics.Events)
-		must(t, err)
-		stable, err := admin.ListCommittedOffsets(ctx, topics.Events)
-		must(t, err)
-		high.Each(func(end kadm.ListedOffset) {
-			at, _ := stable.Lookup(topics.Events, end.Partition)
-			left += end.Offset - at.Offset
-		})
 		if left == 0 {
 			return
 		}

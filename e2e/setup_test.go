@@ -96,16 +96,20 @@ func (w *whole) settle(t *testing.T) {
 	}
 }
 
+func (w *whole) auditor() auditor.Ledger {
+	return auditor.Ledger{
+		Kafka: w.Writer.Kafka, Redis: w.Redis, ClickHouse: w.ClickHouse, Window: w.Writer.DedupeWindow,
+		Database: w.Projector.ClickHouse.Database, FinanceDatabase: w.Projector.ClickHouse.FinanceDatabase,
+	}
+}
+
 // audit fails the test unless the auditor agrees with the ledger, having settled it.
 func (w *whole) audit(t *testing.T) *auditor.Verdict {
 	t.Helper()
 	w.settle(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	verdict, err := auditor.Ledger{
-		Kafka: w.Writer.Kafka, Redis: w.Redis, ClickHouse: w.ClickHouse,
-		Database: w.Projector.ClickHouse.Database, FinanceDatabase: w.Projector.ClickHouse.FinanceDatabase,
-	}.Audit(ctx)
+	verdict, err := w.auditor().Audit(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

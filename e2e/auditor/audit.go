@@ -1,22 +1,23 @@
 package auditor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
-	"strconv"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	goredis "github.com/redis/go-redis/v9"
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hotledger/hotledger/chassis/kafka"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
-	"github.com/hotledger/hotledger/schemas/reason"
 	"github.com/hotledger/hotledger/schemas/topics"
 )
 
@@ -27,12 +28,18 @@ type Ledger struct {
 	ClickHouse driver.Conn
 	// Database of the events, and FinanceDatabase of the views, in ClickHouse.
 	Database, FinanceDatabase string
+	// Window is for how long Redis remembers outcomes at least; 0 = for ever.
+	Window time.Duration
 }
 
 // Verdict is what an audit found. Problems is empty when the books agree.
 type Verdict struct {
-	Commands, Events, Accounts int
-	Problems                   []string
+	Commands, Events, Accounts  int
+	Transfers, Returned         int // that left their account; of these, refused at the far end
+	Holds, Reversals, Forgotten int // applied; outcomes that Redis does not remember any more
+	Problems                    []string
+
+	stranded map[string]*big.Int // by unit: what came back to an account that could not take it
 }
 
 // problemsMax keeps a broken ledger readable.
@@ -54,14 +61,11 @@ func (v *Verdict) Err() error {
 }
 
 // Audit checks that money is conserved; that no floor is broken at any prefix of the log; that every command id has exactly one outcome, the
-// expected one, that Redis remembers it and nobody was told another; that positions and sequences have no gap; that every account is the same in
-// the books, in Redis and in ClickHouse, at the same sequence, and every event one row; and that the outbox is empty.
+// expected one, that Redis remembers it and nobody was told another; that every transfer arrived or came back, and its caller heard which; that
+// positions and sequences have no gap; that every account and every hold is the same in the books, in Redis and in ClickHouse, at the same sequence,
+// and every event one row; and that the outbox is empty.
 func (l Ledger) Audit(ctx context.Context) (*Verdict, error) {
-	v := &Verdict{}
-	heard, err := l.replies(ctx, v)
-	if err != nil {
-		return nil, err
-	}
+	v := &Verdict{stranded: map[string]*big.Int{}}
 	commands, err := l.Records(ctx, topics.Commands)
 	if err != nil {
 		return nil, err
@@ -70,45 +74,70 @@ func (l Ledger) Audit(ctx context.Context) (*Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
+	var books []*Books
 	for shard := range l.Kafka.Shards {
-		books := NewBooks()
+		log := v.readLog(shard, events[int32(shard)])
+		b := NewBooks(log, l.Window)
+		v.Commands += len(commands[int32(shard)])
 		for _, r := range commands[int32(shard)] {
-			v.Commands++
 			c := &ledgerv1.Command{}
 			if err := proto.Unmarshal(r.Value, c); err != nil || len(r.Value) == 0 {
 				c = nil
 			}
-			if c != nil && named(c.GetAccount()) && topics.ShardOf(c.GetAccount(), l.Kafka.Shards) != shard {
+			if c != nil && !nameless(c) && topics.ShardOf(c.GetAccount(), l.Kafka.Shards) != shard {
 				continue // sent on to its own shard, where it is read again
 			}
-			books.Take(c)
+			b.Take(c)
 		}
 		v.Events += len(events[int32(shard)])
-		v.Accounts += len(books.Accounts)
-		v.checkLog(shard, books, events[int32(shard)])
-		v.checkReplies(events[int32(shard)], heard)
-		if err := l.checkRemembered(ctx, v, shard, books); err != nil {
-			return nil, err
+		books = append(books, b)
+		v.checkLog(b)
+		v.count(b)
+	}
+	v.checkDerived(books)
+	v.checkTransit(books)
+	if err := l.checkTold(ctx, v, books); err != nil {
+		return nil, err
+	}
+	if err := l.checkDeadLetters(ctx, v, books); err != nil {
+		return nil, err
+	}
+	for shard, b := range books {
+		for _, check := range []func(context.Context, *Verdict, int, *Books) error{l.checkRemembered, l.checkRedis, l.checkHolds, l.checkClickHouse} {
+			if err := check(ctx, v, shard, b); err != nil {
+				return nil, err
+			}
 		}
 		if err := l.checkRows(ctx, v, shard, events[int32(shard)]); err != nil {
 			return nil, err
 		}
-		if err := l.checkRedis(ctx, v, shard, books); err != nil {
-			return nil, err
-		}
-		if err := l.checkClickHouse(ctx, v, shard, books); err != nil {
-			return nil, err
-		}
-	}
-	for id := range heard {
-		v.complain("command %s was answered, and has no event", id)
 	}
 	return v, l.checkConserved(ctx, v)
 }
 
-// checkLog holds the events of one shard against the books: one outcome per id, positions and sequences without gaps, floors.
-func (v *Verdict) checkLog(shard int, books *Books, records []*kgo.Record) {
-	seen, sequences := map[string]bool{}, map[string]uint64{}
+func (v *Verdict) count(b *Books) {
+	v.Accounts += len(b.Accounts)
+	for _, e := range b.Outcomes {
+		if e.Reason != "" {
+			if e.Command.GetOrigin() != nil {
+				v.Returned++
+			}
+			continue
+		}
+		switch e.Command.GetOperation() { //nolint:exhaustive // the others are not counted
+		case ledgerv1.Operation_OPERATION_TRANSFER:
+			v.Transfers++
+		case ledgerv1.Operation_OPERATION_HOLD:
+			v.Holds++
+		case ledgerv1.Operation_OPERATION_REVERSE:
+			v.Reversals++
+		}
+	}
+}
+
+// readLog reads the events of one shard: one outcome per id, positions without gaps.
+func (v *Verdict) readLog(shard int, records []*kgo.Record) map[string]*ledgerv1.Outcome {
+	log := map[string]*ledgerv1.Outcome{}
 	for i, r := range records {
 		e := &ledgerv1.Event{}
 		if err := proto.Unmarshal(r.Value, e); err != nil {
@@ -119,148 +148,99 @@ func (v *Verdict) checkLog(shard int, books *Books, records []*kgo.Record) {
 		if o.GetPosition() != uint64(i+1) {
 			v.complain("shard %d: event %d has position %d", shard, i+1, o.GetPosition())
 		}
-		if seen[o.GetCommandId()] {
+		if log[o.GetCommandId()] != nil {
 			v.complain("command %s has two outcomes", o.GetCommandId())
 		}
-		seen[o.GetCommandId()] = true
-		want, ok := books.Outcomes[o.GetCommandId()]
-		got := ""
-		if o.GetStatus() == ledgerv1.Status_STATUS_REJECTED {
-			got = reason.Of(o.GetReason()).Code
-		}
-		if !ok || got != want.Reason {
-			v.complain("command %s became %q, expected %q (expected at all: %t)", o.GetCommandId(), got, want.Reason, ok)
-		}
-		if got != "" {
+		log[o.GetCommandId()] = o
+	}
+	return log
+}
+
+// checkLog holds the events of one shard against the books: the expected outcomes and no others, sequences without gaps, floors.
+func (v *Verdict) checkLog(b *Books) {
+	sequences := map[string]uint64{}
+	for _, o := range slices.SortedFunc(maps.Values(b.log), func(x, y *ledgerv1.Outcome) int { return cmp.Compare(x.GetPosition(), y.GetPosition()) }) {
+		id := o.GetCommandId()
+		e := b.Outcomes[id]
+		if e == nil {
+			v.complain("command %s has an outcome, and was never sent", id)
 			continue
 		}
-		if o.GetAfter().GetBalance() != want.Balance {
-			v.complain("command %s left %s, expected %s", o.GetCommandId(), o.GetAfter().GetBalance(), want.Balance)
+		if got := wholeOf(o); got != e.whole() || o.GetAccount() != e.Command.GetAccount() {
+			v.complain("command %s (%s) became %s, expected %s", id, e.Command.GetOperation(), got, e.whole())
+		}
+		if o.GetStatus() != ledgerv1.Status_STATUS_APPLIED {
+			continue
 		}
 		sequences[o.GetAccount()]++
 		if o.GetAfter().GetSequence() != sequences[o.GetAccount()] {
 			v.complain("account %s: sequence %d follows %d", o.GetAccount(), o.GetAfter().GetSequence(), sequences[o.GetAccount()]-1)
 		}
-		balance, _ := new(big.Int).SetString(o.GetAfter().GetBalance(), 10)
-		if a := books.Accounts[o.GetAccount()]; a != nil && balance != nil && balance.Cmp(a.Floor) < 0 {
-			v.complain("account %s: balance %s is below its floor %s", o.GetAccount(), balance, a.Floor)
-		}
+		v.checkFloor(e, o.GetAfter())
 	}
-	for id := range books.Outcomes {
-		if !seen[id] {
+	for id := range b.Outcomes {
+		if b.log[id] == nil {
 			v.complain("command %s has no outcome", id)
 		}
 	}
 }
 
-func (l Ledger) checkRedis(ctx context.Context, v *Verdict, shard int, books *Books) error {
-	records, err := l.Redis.HGetAll(ctx, fmt.Sprintf("ledger:{%d}:accounts", shard)).Result()
-	if err != nil {
-		return fmt.Errorf("read accounts of shard %d: %w", shard, err)
-	}
-	delete(records, "")
-	if len(records) != len(books.Accounts) {
-		v.complain("shard %d: redis has %d accounts, expected %d", shard, len(records), len(books.Accounts))
-	}
-	for id, a := range books.Accounts {
-		var balance, held, sequence string
-		if _, err := fmt.Sscan(records[id], &balance, &held, &sequence); err != nil {
-			v.complain("account %s: redis has %q", id, records[id])
-			continue
+// checkFloor wants what took money, or set it aside, to have left what is held and the floor, unless it was told not to mind.
+func (v *Verdict) checkFloor(e *Expectation, after *ledgerv1.AccountState) {
+	left := new(big.Int)
+	for i, text := range []string{after.GetBalance(), after.GetHeld(), after.GetFloor()} {
+		n, _ := number(text, "")
+		if n == nil {
+			return // complained about already
 		}
-		if balance != a.Balance.String() || sequence != strconv.FormatUint(a.Sequence, 10) {
-			v.complain("account %s: redis has %s at %s, expected %s at %d", id, balance, sequence, a.Balance, a.Sequence)
+		if i == 0 {
+			left.Set(n)
+		} else {
+			left.Sub(left, n)
 		}
 	}
-	length, err := l.Redis.XLen(ctx, fmt.Sprintf("ledger:{%d}:outbox", shard)).Result()
-	if err != nil {
-		return fmt.Errorf("read outbox of shard %d: %w", shard, err)
+	if left.String() != after.GetAvailable() {
+		v.complain("account %s: %q is available, expected %s", e.Command.GetAccount(), after.GetAvailable(), left)
 	}
-	if length != 0 {
-		v.complain("shard %d: %d entries are left in the outbox", shard, length)
+	switch e.Command.GetOperation() { //nolint:exhaustive // the others may find an account below its floor
+	case ledgerv1.Operation_OPERATION_DEBIT, ledgerv1.Operation_OPERATION_TRANSFER, ledgerv1.Operation_OPERATION_HOLD, ledgerv1.Operation_OPERATION_SET_LIMITS:
+		if left.Sign() < 0 {
+			v.complain("account %s: command %s left %s", e.Command.GetAccount(), e.Command.GetCommandId(), recordOf(after))
+		}
 	}
-	return nil
 }
 
-func (l Ledger) checkClickHouse(ctx context.Context, v *Verdict, shard int, books *Books) error {
-	rows, err := l.ClickHouse.Query(ctx, fmt.Sprintf(`SELECT account, sum(toInt128(delta)), max(sequence), count(), uniqExact(sequence)
-		FROM %s.events WHERE shard = ? AND status = 'applied' GROUP BY account`, l.Database), shard)
-	if err != nil {
-		return fmt.Errorf("read balances of shard %d: %w", shard, err)
+// wholeOf is everything that an outcome says, as an expectation says it.
+func wholeOf(o *ledgerv1.Outcome) string {
+	hold, undone := "", ""
+	if h := o.GetHold(); h != nil {
+		hold = h.GetHoldId() + " " + h.GetRemaining()
 	}
-	defer func() { _ = rows.Close() }()
-	found := 0
-	for rows.Next() {
-		var id string
-		var sum big.Int
-		var sequence, count, distinct uint64
-		if err := rows.Scan(&id, &sum, &sequence, &count, &distinct); err != nil {
-			return fmt.Errorf("read balances of shard %d: %w", shard, err)
-		}
-		found++
-		a := books.Accounts[id]
-		if a == nil || sum.Cmp(a.Balance) != 0 || sequence != a.Sequence || count != sequence || distinct != sequence {
-			v.complain("account %s: clickhouse has %s at %d in %d rows, expected %+v", id, &sum, sequence, count, a)
-		}
+	if r := o.GetReversal(); r != nil {
+		undone = r.GetCommandId() + " " + r.GetTotal()
 	}
-	if found != len(books.Accounts) {
-		v.complain("shard %d: clickhouse has %d accounts, expected %d", shard, found, len(books.Accounts))
+	var legs []leg
+	for _, l := range o.GetLegs() {
+		legs = append(legs, leg{l.GetCounterAccount(), l.GetAmount()})
 	}
-	return rows.Err()
+	return strings.Join([]string{codeOf(o.GetReason()), o.GetDelta(), recordOf(o.GetAfter()), hold, undone, o.GetTransferAccount(), fmt.Sprint(legs)}, " | ")
 }
 
-// checkConserved sums what finance sees: per unit, all postings together are zero.
-func (l Ledger) checkConserved(ctx context.Context, v *Verdict) error {
-	rows, err := l.ClickHouse.Query(ctx, fmt.Sprintf("SELECT currency, toString(sum(amount_minor)) FROM %s.postings GROUP BY currency", l.FinanceDatabase))
-	if err != nil {
-		return fmt.Errorf("sum postings: %w", err)
+func codeOf(r ledgerv1.Reason) string {
+	if r == ledgerv1.Reason_REASON_UNSPECIFIED {
+		return ""
 	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var currency, sum string
-		if err := rows.Scan(&currency, &sum); err != nil {
-			return fmt.Errorf("sum postings: %w", err)
-		}
-		if sum != "0" {
-			v.complain("postings in %s sum to %s", currency, sum)
-		}
-	}
-	return rows.Err()
+	return strings.TrimPrefix(r.String(), "REASON_")
 }
 
-// Records returns all committed records of a topic, by partition, in their order.
-func (l Ledger) Records(ctx context.Context, topic string) (map[int32][]*kgo.Record, error) {
-	client, err := kafka.NewClient(l.Kafka, zap.NewNop(), kgo.ConsumeTopics(topic), kgo.KeepControlRecords())
-	if err != nil {
-		return nil, err
+// recordOf is an account as an outcome shows it, as the books write it.
+func recordOf(s *ledgerv1.AccountState) string {
+	if s == nil {
+		return "-"
 	}
-	defer client.Close()
-	ends, err := kadm.NewClient(client).ListCommittedOffsets(ctx, topic)
-	if err == nil {
-		err = ends.Error()
+	limits := s.GetFloor()
+	if s.GetCeiling() != "" {
+		limits += ":" + s.GetCeiling()
 	}
-	if err != nil {
-		return nil, fmt.Errorf("list ends of %s: %w", topic, err)
-	}
-	records, left := map[int32][]*kgo.Record{}, map[int32]int64{}
-	ends.Each(func(o kadm.ListedOffset) {
-		if o.Offset > 0 {
-			left[o.Partition] = o.Offset
-		}
-	})
-	for len(left) > 0 {
-		fetches := client.PollFetches(ctx)
-		if err := fetches.Err(); err != nil {
-			return nil, fmt.Errorf("read %s: %w", topic, err)
-		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			if !r.Attrs.IsControl() {
-				records[r.Partition] = append(records[r.Partition], r)
-			}
-			if r.Offset+1 >= left[r.Partition] {
-				delete(left, r.Partition)
-			}
-		})
-	}
-	return records, nil
+	return fmt.Sprintf("%s %s %d %s %s %s", s.GetBalance(), s.GetHeld(), s.GetSequence(), limits, s.GetUnit(), s.GetStatus())
 }

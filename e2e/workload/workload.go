@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/hotledger/hotledger/chassis/kafka"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
@@ -17,15 +18,19 @@ import (
 )
 
 // Workload is one stream of commands: one account gets half of the traffic; ids repeat, with the same payload and with others; amounts,
-// currencies and names are sometimes nonsense. Not for use by several goroutines.
+// currencies and names are sometimes nonsense; holds, reversals and transfers name what was there before, or never was. Not for use by several
+// goroutines.
 type Workload struct {
 	random *rand.Rand
 	shards int
 	sent   []*ledgerv1.Command
+	holds  []*ledgerv1.Command // of sent
 	// ReplyTo goes on every command, so that the writers answer it in ledger.replies. Empty: they answer nobody.
 	ReplyTo string
 	// Strays puts some records on a partition that is not their account's.
 	Strays bool
+	// Stamped commands say when they were first asked for; their retries keep it.
+	Stamped bool
 }
 
 const accounts = 40
@@ -54,42 +59,62 @@ func (w *Workload) account() string {
 	if w.random.IntN(2) == 0 {
 		return "hot"
 	}
-	return "account-" + strconv.Itoa(w.random.IntN(accounts))
+	return w.other()
 }
+
+// other is an account with little traffic; half of them are open at the beginning.
+func (w *Workload) other() string { return "account-" + strconv.Itoa(w.random.IntN(accounts)) }
 
 // one of the texts.
 func (w *Workload) one(texts ...string) string { return texts[w.random.IntN(len(texts))] }
 
+// chance is true once in n.
+func (w *Workload) chance(n int) bool { return w.random.IntN(n) == 0 }
+
+func (w *Workload) amount(most int) string { return strconv.Itoa(1 + w.random.IntN(most)) }
+
 func (w *Workload) command() *ledgerv1.Command {
-	if len(w.sent) > 0 && w.random.IntN(20) == 0 {
-		again := proto.CloneOf(w.sent[w.random.IntN(len(w.sent))])
-		if w.random.IntN(3) == 0 && again.GetOperation() != ledgerv1.Operation_OPERATION_OPEN {
-			again.Amount = strconv.Itoa(1 + w.random.IntN(1000))
-		}
-		return again
+	if len(w.sent) > 0 && w.chance(20) {
+		return w.again()
 	}
 	c := &ledgerv1.Command{
-		CommandId: fmt.Sprintf("c-%d", len(w.sent)), Account: w.account(), Currency: "EUR", Amount: strconv.Itoa(1 + w.random.IntN(5000)),
+		CommandId: fmt.Sprintf("c-%d", len(w.sent)), Account: w.account(), Currency: "EUR", Amount: w.amount(5000),
 		Operation: ledgerv1.Operation_OPERATION_DEBIT, Reference: "order " + strconv.Itoa(len(w.sent)), ReplyTo: w.ReplyTo,
 	}
-	switch w.random.IntN(20) {
-	case 0:
-		c.Operation, c.Amount, c.Open = ledgerv1.Operation_OPERATION_OPEN, "", &ledgerv1.OpenTerms{Floor: w.one("0", "-1000", "-9007199254740993")}
-	case 1:
-		c.Amount = w.one("nan", "1e3", "0x10", "-1", "0", "1.005", "1234567890123456789", "", " 5", "05", "９")
-	case 2:
-		c.Amount = w.one("9007199254740992", "9007199254740993", "999999999999999999", "1000000000")
-	case 3:
-		c.Currency = w.one("USD", "JPY")
-	case 4:
-		c.Account = w.one("never-opened", "a}b", "{a}", "}x", "@world")
-	case 5:
-		c.Operation = ledgerv1.Operation(w.random.IntN(2) * 99) // none, or one of a later version
-	case 6, 7, 8, 9, 10, 11:
+	if w.Stamped {
+		c.RequestedAt = timestamppb.Now()
+	}
+	switch n := w.random.IntN(40); {
+	case n < 3:
+		c.Operation, c.Amount, c.Open = ledgerv1.Operation_OPERATION_OPEN, "", &ledgerv1.OpenTerms{Floor: w.one("0", "-1000", "-9007199254740993"), Ceiling: w.one("", "", "100000")}
+	case n < 12:
 		c.Operation = ledgerv1.Operation_OPERATION_CREDIT
+	case n < 20:
+		w.transfer(c)
+	case n < 26:
+		w.set(c)
+	case n < 29:
+		w.reversal(c)
+	case n < 31:
+		w.terms(c)
+	}
+	if w.chance(8) {
+		w.spoil(c)
 	}
 	w.sent = append(w.sent, c)
+	if c.GetOperation() == ledgerv1.Operation_OPERATION_HOLD {
+		w.holds = append(w.holds, c)
+	}
 	return c
+}
+
+// again is a command that was sent before, sometimes with another payload.
+func (w *Workload) again() *ledgerv1.Command {
+	again := proto.CloneOf(w.sent[w.random.IntN(len(w.sent))])
+	if w.chance(3) {
+		again.Description = "another " + strconv.Itoa(w.random.IntN(1000))
+	}
+	return again
 }
 
 // Record puts a command on the partition of its account.
@@ -102,18 +127,23 @@ func (w *Workload) Record(c *ledgerv1.Command) *kgo.Record {
 	return &kgo.Record{Topic: topics.Commands, Partition: int32(partition), Key: []byte(c.GetAccount()), Value: value}
 }
 
-// poison is no command, or one without a name.
+// poison is no command, or one without a name of its own.
 func (w *Workload) poison() *kgo.Record {
 	r := &kgo.Record{Topic: topics.Commands, Partition: int32(w.random.IntN(w.shards))}
-	switch w.random.IntN(4) {
+	debit := &ledgerv1.Command{CommandId: "c-truncated", Account: "hot", Operation: ledgerv1.Operation_OPERATION_DEBIT, Amount: "1", Currency: "EUR"}
+	switch w.random.IntN(5) {
 	case 0:
 		r.Value = []byte(`{"command_id":"json","amount":12.5}`)
 	case 1:
 		r.Value = nil
 	case 2:
-		r = w.Record(&ledgerv1.Command{CommandId: w.one("", "with\x00control", string(make([]byte, 200))), Account: "hot", Operation: ledgerv1.Operation_OPERATION_DEBIT, Amount: "1", Currency: "EUR"})
+		debit.CommandId = w.one("", "with\x00control", string(make([]byte, 200)))
+		r = w.Record(debit)
 	case 3:
-		r = w.Record(&ledgerv1.Command{CommandId: "c-truncated", Account: "hot", Operation: ledgerv1.Operation_OPERATION_DEBIT, Amount: "1", Currency: "EUR"})
+		debit.CommandId = w.one("@credit/c-1", "@return/c-2", "@mine") // the ledger's own to give
+		r = w.Record(debit)
+	case 4:
+		r = w.Record(debit)
 		r.Value = r.Value[:len(r.Value)-1]
 	}
 	return r
@@ -123,13 +153,13 @@ func (w *Workload) poison() *kgo.Record {
 func (w *Workload) Draw(n int) (records []*kgo.Record, poisoned int) {
 	records = make([]*kgo.Record, 0, n)
 	for range n {
-		if w.random.IntN(50) == 0 {
+		if w.chance(50) {
 			records = append(records, w.poison())
 			poisoned++
 			continue
 		}
 		r := w.Record(w.command())
-		if w.Strays && w.random.IntN(60) == 0 {
+		if w.Strays && w.chance(60) {
 			r.Partition = (r.Partition + 1) % int32(w.shards)
 		}
 		records = append(records, r)
@@ -148,14 +178,27 @@ func (w *Workload) Again(n int) []*kgo.Record {
 
 // Send draws the next n records and returns when the brokers have them, and how many were poison.
 func (w *Workload) Send(ctx context.Context, cfg kafka.Config, n int) (poisoned int, err error) {
+	records, poisoned := w.Draw(n)
+	return poisoned, send(ctx, cfg, records)
+}
+
+// SendOpening sends what Opening draws.
+func (w *Workload) SendOpening(ctx context.Context, cfg kafka.Config) error {
+	var records []*kgo.Record
+	for _, c := range w.Opening() {
+		records = append(records, w.Record(c))
+	}
+	return send(ctx, cfg, records)
+}
+
+func send(ctx context.Context, cfg kafka.Config, records []*kgo.Record) error {
 	client, err := kafka.NewClient(cfg, zap.NewNop(), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer client.Close()
-	records, poisoned := w.Draw(n)
 	if err := client.ProduceSync(ctx, records...).FirstErr(); err != nil {
-		return 0, fmt.Errorf("send commands: %w", err)
+		return fmt.Errorf("send commands: %w", err)
 	}
-	return poisoned, nil
+	return nil
 }
