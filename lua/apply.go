@@ -51,8 +51,8 @@ const (
 type Decision struct {
 	Kind    Kind
 	Outcome *ledgerv1.Outcome
-	// Head after this event; zero unless Decided.
-	Head Head
+	// Record is the outcome as the script wrote it; empty unless Decided.
+	Record string
 }
 
 // Call is one call of apply.lua: commands of one shard in their order, at most CommandsMax.
@@ -151,89 +151,93 @@ func (c Call) bodies() []byte {
 }
 
 func (c Call) args(window time.Duration) []any {
-	args := make([]any, 0, 7+7*len(c.Commands))
-	args = append(args, c.Expected.Position, c.Expected.Chain, c.Now.UnixMilli(), window.Milliseconds(), c.asked(), c.LookedUp.words(), c.bodies())
+	bodies := c.bodies()
+	args := make([]any, 0, 8+4*len(c.Commands))
+	args = append(args, c.Expected.Position, c.Expected.Chain, nextChain(c.Expected.Chain, c.Now.UnixMilli(), bodies), c.Now.UnixMilli(), window.Milliseconds(), c.asked(), c.LookedUp.words(), bodies)
 	for i := range c.Commands {
 		command := &c.Commands[i]
-		operation, terms, unit := command.verb()
-		args = append(args, command.GetCommandId(), command.GetAccount(), operation, terms, unit, command.Fingerprint[:], command.conditions())
+		args = append(args, command.GetCommandId(), command.GetAccount(), command.Fingerprint[:], command.ask())
 	}
 	return args
 }
 
-func (c Command) conditions() string {
-	deadline, sequence := "-", "-"
+// ask is what include/checks.lua understands: the same text for commands that ask for the same.
+func (c Command) ask() string {
+	verb, terms, unit := c.verb()
+	deadline, sequence := never, "-"
 	if c.GetDeadline() != nil {
-		deadline = strconv.FormatInt(c.GetDeadline().AsTime().UnixMilli(), 10)
+		deadline = millis(c.GetDeadline())
 	}
 	if c.ExpectedSequence != nil {
 		sequence = strconv.FormatUint(c.GetExpectedSequence(), 10)
 	}
-	return deadline + " " + sequence
+	return strings.Join([]string{verb, unit, deadline, sequence, terms}, "\n")
 }
 
 func (c Call) result(reply []any) Result {
-	head, answers, err := answer(reply)
-	if err == nil && len(answers) != 2 {
-		err = fmt.Errorf("script answered %d words after the head, not 2", len(answers))
-	}
-	r := Result{Head: head}
-	if err == nil {
-		r.Decisions, err = c.decisions(head, answers[0], answers[1])
-	}
+	r, err := c.parse(reply)
 	if err != nil {
 		return Result{Err: fmt.Errorf("apply to shard %d: %w", c.Shard, err)}
 	}
-	if head != c.Expected {
-		r.Entry = head.outboxID()
+	if r.Head != c.Expected {
+		r.Entry = r.Head.outboxID()
 	}
 	return r
 }
 
-// recordsOf walks the records of new outcomes as apply.lua writes them: each with its fingerprint (any 16 bytes) before it, "\n" between two.
-func recordsOf(text string) iter.Seq2[Fingerprint, string] {
-	return func(yield func(Fingerprint, string) bool) {
-		for len(text) > len(Fingerprint{}) {
-			fingerprint := Fingerprint([]byte(text[:len(Fingerprint{})]))
-			record, rest, _ := strings.Cut(text[len(Fingerprint{}):], "\n")
-			if !yield(fingerprint, record) {
-				return
-			}
-			text = rest
+func (c Call) parse(reply []any) (Result, error) {
+	var records []any
+	if len(reply) == 5 {
+		if list, ok := reply[4].([]any); ok {
+			reply, records = reply[:4], list
 		}
 	}
+	head, answers, err := answer(reply)
+	if err != nil {
+		return Result{}, err
+	}
+	if len(answers) != 1 {
+		return Result{}, fmt.Errorf("script answered %d words after the head, not 1", len(answers))
+	}
+	decisions, err := c.decisions(head, answers[0], records)
+	return Result{Head: head, Decisions: decisions}, err
 }
 
-// decisions puts the records of new outcomes and the known ones back into the order of the commands, and links the new ones from the expected
-// head to the one that Redis answered.
-func (c Call) decisions(head Head, records, known string) ([]Decision, error) {
+// decisions puts the records of new outcomes and the known ones back into the order of the commands; the new ones lead from the expected head's
+// position to that of the one that Redis answered.
+func (c Call) decisions(head Head, known string, records []any) ([]Decision, error) {
 	decisions := make([]Decision, len(c.Commands))
 	for line := range lines(known) {
 		if err := c.takeKnown(decisions, line); err != nil {
 			return nil, err
 		}
 	}
-	at := c.Expected
-	next, stop := iter.Pull2(recordsOf(records))
-	defer stop()
+	position := c.Expected.Position
 	for i := range decisions {
 		if decisions[i].Kind != 0 {
 			continue
 		}
 		command := &c.Commands[i]
-		fingerprint, record, ok := next()
-		if !ok || fingerprint != command.Fingerprint {
+		if len(records) == 0 {
 			return nil, fmt.Errorf("no record for command %q", command.GetCommandId())
 		}
-		at = at.Next(command.GetCommandId(), command.Fingerprint, record)
+		text, _ := records[0].(string)
+		record, ours := strings.CutPrefix(text, string(command.Fingerprint[:]))
+		if !ours {
+			return nil, fmt.Errorf("record %q is not one of command %q", text, command.GetCommandId())
+		}
+		records = records[1:]
 		outcome, err := parseOutcome(c.Shard, command.GetCommandId(), command.GetAccount(), record)
 		if err != nil {
 			return nil, err
 		}
-		decisions[i] = Decision{Kind: Decided, Outcome: outcome, Head: at}
+		if position++; outcome.GetPosition() != position {
+			return nil, fmt.Errorf("record of command %q says position %d, not %d", command.GetCommandId(), outcome.GetPosition(), position)
+		}
+		decisions[i] = Decision{Kind: Decided, Outcome: outcome, Record: record}
 	}
-	if at != head {
-		return nil, fmt.Errorf("records end at %s, the head is %s", at, head)
+	if position != head.Position || len(records) > 0 {
+		return nil, fmt.Errorf("records end at position %d, the head is %s, %d are left", position, head, len(records))
 	}
 	return decisions, nil
 }

@@ -10,24 +10,24 @@
 --   2 holds      hash    hold's command id -> "remaining \t expires ms or - \t counter account or nothing \t account"
 --   3 recent     hash    command id -> fingerprint (16 bytes) and outcome record; id and "\n" -> total reversed of it
 --   4 old        hash    the same, of the window before
---   5 outbox     stream  one entry per call, id "<position>-<first 48 bits of the chain>"
+--   5 outbox     stream  one entry per call, id "<position>-<first 48 bits of the chain>": the commands; their outcomes are in 3 and 4
 --   6 head       hash    position, chain, generation, and how far outcomes are remembered (include/window.lua)
 -- ARGV
 --   1 position   the head that the caller believes in
 --   2 chain      hexadecimal
---   3 now        the writer's clock, ms since 1970
---   4 window     for how long outcomes are remembered at least, ms; 0 = for ever
---   5 asked      when the first of these commands was first asked for, ms since 1970
---   6 through    "position chain" through which all old ones of them were looked up in ClickHouse, and not found; or nothing
---   7 bodies     the commands as they were received, opaque, in their order; the outbox keeps them
---   then 7 per command, at most 900 commands (Lua unpacks at most about 8,000 values):
---   1 id   2 account   3 operation (refuse, or a function of include/)   4 terms (there; refuse: the reason)
---   5 unit ("USD/2"), or nothing where it does not matter   6 fingerprint   7 conditions ("<deadline ms or -> <sequence or ->")
+--   3 next       the chain after this call: over the one before it and all that it is given (lua/head.go)
+--   4 now        the writer's clock, ms since 1970
+--   5 window     for how long outcomes are remembered at least, ms; 0 = for ever
+--   6 asked      when the first of these commands was first asked for, ms since 1970
+--   7 through    "position chain" through which all old ones of them were looked up in ClickHouse, and not found; or nothing
+--   8 bodies     the commands as they were received, opaque, in their order; the outbox keeps them
+--   then 4 per command, at most 900 commands (Lua unpacks at most about 8,000 values):
+--   1 id   2 account   3 fingerprint   4 what it asks for (include/checks.lua); commands that ask for the same share one text
 -- Returns
---   {"DECIDED", position, chain, records, known}
---     records   of what was decided now, in order, each with its fingerprint before it and "\n" between two:
+--   {"DECIDED", position, chain, known, records}
+--     known     commands with a remembered id, one a line: "<number in the call, from 1> <remembered, or reused: with another payload> <record>"
+--     records   of the others, in order, each with its fingerprint before it:
 --               "<position> <decided at ms> <applied or REASON> <delta> <account record or ->" and what it booked (lua/record.go)
---     known     the other commands, one a line: "<number in the call, from 1> <remembered, or reused: with another payload> <record>"
 --   {"TOO_OLD", position, chain, horizon, forgotten}   nothing written; the caller looks old commands up in ClickHouse
 --   {"OUT_OF_SYNC", position, chain, why}   nothing written; the caller recovers
 --   {"CORRUPT", position, chain, what}      nothing written; the caller rebuilds the shard
@@ -37,14 +37,14 @@
 --   whatever goes wrong, either everything of a call is written or nothing
 
 local ACCOUNTS, HOLDS, RECENT, OLD, OUTBOX, HEAD = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local believed_position, believed_chain, now, window, asked, through = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local FIRST, WIDTH = 8, 7
-local generation, decided = nil, {}
-local sub, sha1hex = string.sub, redis.sha1hex
+local believed_position, believed_chain, chain, now = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local window, asked, through = ARGV[5], ARGV[6], ARGV[7]
+local FIRST, WIDTH = 9, 4
+local ARGV, generation, decided, decide = ARGV, nil, {}, {} -- a local is found faster than a global
 
--- @include amount text account standing checks window open debit credit hold reverse terms adjust repair gather
+-- @include amount text account checks window open debit credit hold reverse terms adjust repair gather
 
-local decide = {
+decide = {
     open = open, debit = debit, credit = credit, hold = hold, capture = capture, release = release, reverse = reverse,
     set_limits = set_limits, freeze = freeze, unfreeze = unfreeze, close = close, adjust = adjust, repair = repair,
 }
@@ -65,47 +65,47 @@ if missing then return stop('OUT_OF_SYNC', missing) end
 if corrupt then return stop('CORRUPT', corrupt) end
 
 -- 2. decide, in memory
-local position, chain, counter, at = tonumber(believed_position), believed_chain, {}, ' ' .. now .. ' '
-local changed, known, skipped, lines, fresh = {}, {}, {}, {}, 0
-local outcomes, written = { RECENT, '', '' }, 3
+local position, base, base_text = tonumber(believed_position), nil, nil -- the position's text, all but its last two digits
+local applied, rejected = ' ' .. now .. ' applied ', ' ' .. now .. ' '
+local changed, current, known, skipped, records, outcomes, fresh = {}, nil, {}, {}, {}, { RECENT, '', chain }, 0
 for number = 1, count do
     local i = FIRST + (number - 1) * WIDTH
-    local id, name, operation, terms, unit, fingerprint = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5]
+    local id, name, fingerprint, ask = ARGV[i], ARGV[i + 1], ARGV[i + 2], asks[ARGV[i + 3]]
     local outcome = decided[id] or recent[number + 1] or old[number + 1]
     if outcome then
-        local word = sub(outcome, 1, 16) == fingerprint and ' remembered ' or ' reused '
-        known[#known + 1], skipped[#skipped + 1] = number .. word .. sub(outcome, 17), number
+        local word = string.sub(outcome, 1, 16) == fingerprint and ' remembered ' or ' reused '
+        known[#known + 1], skipped[#skipped + 1] = number .. word .. string.sub(outcome, 17), number
     else
-        local a, word, delta, after, booking = accounts[name], terms, nil, nil, nil
-        if operation ~= 'refuse' then word = unmet(operation, a, unit, ARGV[i + 6]) end
-        if not word then word, delta, after, booking = decide[operation](a, terms, unit, id, fingerprint, name) end
+        local a, word, delta, after, booking = accounts[name], ask.refusal, nil, nil, nil
+        if not word and (ask.conditional or not a or a.unit ~= ask.unit) then word = unmet(ask, a) end
+        if not word then word, delta, after, booking = ask.decide(a, ask, id, fingerprint, name) end
         position = position + 1
-        local p1, p2 = counted(counter, position)
+        local last = position % 100
+        if base ~= position - last then base, base_text = position - last, position > 99 and string.format('%d', (position - last) / 100) or '' end
+        last = base == 0 and plain[last] or two[last]
         if after then
-            accounts[name], changed[name] = after, true
+            if after ~= current then accounts[name], changed[name], current = after, true, after end
             local b1, b2, b3 = balance_text(after)
-            local s1, s2 = counted(after.counter, after.sequence)
-            outcome = fingerprint .. p1 .. p2 .. at .. 'applied ' .. delta .. ' ' .. b1 .. b2 .. b3 .. after.held_text .. s1 .. s2 .. after.tail
+            local s1, s2 = sequence_text(after)
+            outcome = fingerprint .. base_text .. last .. applied .. delta .. ' ' .. b1 .. b2 .. b3 .. after.held_text .. s1 .. s2 .. after.tail
             if booking then outcome = outcome .. booking end
         else
-            outcome = fingerprint .. p1 .. p2 .. at .. word .. ' 0 ' .. (a and unchanged(a) or '-')
+            outcome = fingerprint .. base_text .. last .. rejected .. word .. ' 0 ' .. (a and account_record(a) or '-')
         end
-        chain = sha1hex(chain .. id .. '\n' .. outcome)
-        decided[id], fresh, written = outcome, fresh + 1, written + 2
-        lines[fresh], outcomes[written - 1], outcomes[written] = outcome, id, outcome
+        fresh = fresh + 1
+        decided[id], records[fresh], outcomes[2 + 2 * fresh], outcomes[3 + 2 * fresh] = outcome, outcome, id, outcome
     end
 end
-local answer = { 'DECIDED', string.format('%d', position), chain, table.concat(lines, '\n'), table.concat(known, '\n') }
-if chain == believed_chain then return answer end
+local answer = { 'DECIDED', string.format('%d', position), fresh > 0 and chain or believed_chain, table.concat(known, '\n'), records }
+if fresh == 0 then return answer end
 
 -- 3. write: the outbox first, the one write that can still refuse
-local entry = redis.pcall('XADD', OUTBOX, 'NOMKSTREAM', string.format('%d-%d', position, tonumber(sub(chain, 1, 12), 16)),
-    'prev', believed_chain, 'records', answer[4], 'known', table.concat(skipped, ' '), 'bodies', ARGV[7])
+local entry = redis.pcall('XADD', OUTBOX, 'NOMKSTREAM', string.format('%d-%d', position, tonumber(string.sub(chain, 1, 12), 16)),
+    'before', believed_chain, 'now', now, 'known', table.concat(skipped, ' '), 'bodies', ARGV[8])
 if not entry or entry.err then return stop('OUT_OF_SYNC', entry and entry.err or 'outbox') end
 write_totals(turn(believed_position .. ' ' .. believed_chain, now, head[4], head[5]))
 write_accounts(accounts, changed, chain)
 write_holds(chain)
-outcomes[3] = chain
 redis.call('HSET', unpack(outcomes))
 redis.call('HSET', OLD, '', chain)
 redis.call('HSET', HEAD, 'position', answer[2], 'chain', chain)

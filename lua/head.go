@@ -1,29 +1,31 @@
 package lua
 
 import (
-	"crypto/sha1" //nolint:gosec // the hash that Redis offers to scripts; it links, it does not sign (docs/decisions/0003)
+	"crypto/sha1" //nolint:gosec // it tells histories apart, it does not sign (docs/decisions/0003)
 	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
 )
 
-// Head is how far a shard is: the one token of truth, in Redis and in the log.
+// Head is how far a shard is in Redis: the one token of truth. The log carries it on the last event of every call.
 type Head struct {
 	// Position is gap-free per shard, from 1; 0 before the first event.
 	Position uint64
-	// Chain is the hash over everything applied up to Position, 40 hex digits.
+	// Chain is the hash over all calls up to Position, 40 hex digits: each hashes the chain before it and what it was given. What a call decides
+	// follows from these two, so shards with the same head have the same history.
 	Chain string
 }
 
 // Genesis is the head of a shard in which nothing ever happened.
 var Genesis = Head{Position: 0, Chain: strings.Repeat("0", 2*sha1.Size)}
 
-// Next is the head after one more event: the same computation as in apply.lua. The fingerprint stands for the account and all else that the
-// command says.
-func (h Head) Next(commandID string, fingerprint Fingerprint, record string) Head {
-	sum := sha1.Sum([]byte(h.Chain + commandID + "\n" + string(fingerprint[:]) + record)) //nolint:gosec // see above
-	return Head{Position: h.Position + 1, Chain: hex.EncodeToString(sum[:])}
+// nextChain is the chain after a call: of the one before, the writer's clock (ms) and the commands as they were received.
+func nextChain(before string, now int64, bodies []byte) string {
+	h := sha1.New() //nolint:gosec // see above
+	fmt.Fprintf(h, "%s\n%d\n", before, now)
+	h.Write(bodies)
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // outboxID is the stream id of the entry that ends at this head. It carries the position and 48 bits of the chain,
@@ -31,7 +33,7 @@ func (h Head) Next(commandID string, fingerprint Fingerprint, record string) Hea
 func (h Head) outboxID() string {
 	prefix, err := strconv.ParseUint(h.Chain[:12], 16, 64)
 	if err != nil {
-		panic(fmt.Sprintf("chain %q is not hexadecimal", h.Chain)) // every Head comes from parseHead or Next
+		panic(fmt.Sprintf("chain %q is not hexadecimal", h.Chain)) // every Head comes from parseHead or a call
 	}
 	return fmt.Sprintf("%d-%d", h.Position, prefix)
 }

@@ -25,7 +25,8 @@ type Chunk struct {
 type Load struct {
 	build  *Build
 	chunks int
-	at     Head
+	at     Point // Head: of the last call that has ended
+	middle bool  // of a call
 
 	accounts, holds, outcomes int             // rows
 	totals                    map[string]bool // by reversed command
@@ -38,15 +39,15 @@ type Load struct {
 
 // Load begins to fill a build at Genesis, with the outcomes of the store's window before now.
 func (b *Build) Load(now time.Time) *Load {
-	l := &Load{build: b, at: Genesis, totals: map[string]bool{}, horizon: time.UnixMilli(0), forgotten: Genesis}
+	l := &Load{build: b, at: Origin, totals: map[string]bool{}, horizon: time.UnixMilli(0), forgotten: Genesis}
 	if b.store.window > 0 {
 		l.horizon = now.Add(-b.store.window)
 	}
 	return l
 }
 
-// Head is how far the outcomes have been taken; each was checked against the chain of the one before.
-func (l *Load) Head() Head { return l.at }
+// At is how far the outcomes have been taken; each was checked against the chain of the one before.
+func (l *Load) At() Point { return l.at }
 
 // Accounts makes a chunk of at most LoadMax accounts, none of which was in another chunk.
 func (l *Load) Accounts(page []Account) (Chunk, error) {
@@ -81,18 +82,21 @@ func (l *Load) Holds(page []Hold) (Chunk, error) {
 func (l *Load) Outcomes(page []*ledgerv1.Event) (Chunk, error) {
 	rows := make([]any, 0, 2*len(page))
 	for _, e := range page {
-		after, record, err := link(l.at, e)
+		after, record, err := linkAfter(l.at.Link, e)
 		if err != nil {
 			return Chunk{}, fmt.Errorf("load shard %d: %w", l.build.shard, err)
 		}
-		if at := e.GetOutcome().GetDecidedAt().AsTime(); at.After(l.latest) {
-			l.latest = at
+		// All outcomes of a call were decided at once, so what is forgotten ends where a call does.
+		decided := e.GetOutcome().GetDecidedAt().AsTime()
+		forget := l.outcomes == 0 && decided.Before(l.horizon)
+		if !forget && l.outcomes == 0 && l.middle {
+			return Chunk{}, fmt.Errorf("load shard %d: %w: two times of decision in the call at position %d", l.build.shard, ErrChainBroken, after.Position)
 		}
-		if l.at == l.forgotten && e.GetOutcome().GetDecidedAt().AsTime().Before(l.horizon) {
-			l.at, l.forgotten = after, after
+		l.take(e, after, decided)
+		if forget {
+			l.forgotten = l.at.Head
 			continue
 		}
-		l.at = after
 		rows = append(rows, e.GetOutcome().GetCommandId(), string(e.GetFingerprint())+record)
 		l.outcomes++
 		if r := e.GetOutcome().GetReversal(); r != nil {
@@ -101,6 +105,18 @@ func (l *Load) Outcomes(page []*ledgerv1.Event) (Chunk, error) {
 		}
 	}
 	return l.chunk("outcomes", rows)
+}
+
+// take notes how far the outcomes are.
+func (l *Load) take(e *ledgerv1.Event, link Link, decided time.Time) {
+	l.at.Link = link
+	point, ends := PointOf(e)
+	if l.middle = !ends; ends {
+		l.at.Head = point.Head
+	}
+	if decided.After(l.latest) {
+		l.latest = decided
+	}
 }
 
 func (l *Load) chunk(part string, rows []any) (Chunk, error) {
@@ -112,15 +128,15 @@ func (l *Load) chunk(part string, rows []any) (Chunk, error) {
 	return l.build.loadChunk([]any{before, l.place(), Genesis.Chain, part, "", "", "", "", "", ""}, rows), nil
 }
 
-// Done makes the last chunk, with which the build stands at Head and events can be added.
+// Done makes the last chunk, with which the build stands at At, the end of a call, and events can be added.
 func (l *Load) Done() Chunk {
-	l.build.head = l.at
+	l.build.at = l.at
 	turned := l.horizon
 	if l.build.store.window > 0 && l.latest.After(turned) {
 		turned = l.latest
 	}
 	return l.build.loadChunk([]any{
-		l.place(), l.at.Position, l.at.Chain, "last",
+		l.place(), l.at.Head.Position, l.at.Head.Chain, "last",
 		l.accounts, l.holds, l.outcomes + len(l.totals), l.horizon.UnixMilli(), l.forgotten.words(), turned.UnixMilli(),
 	}, nil)
 }

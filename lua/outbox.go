@@ -3,6 +3,7 @@ package lua
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -37,37 +38,37 @@ type State struct {
 // Entry is what one call of apply.lua left in the outbox.
 type Entry struct {
 	ID string
-	// Before is the head that the call started from; each event is linked to it through the ones before.
-	Before Head
+	// Before is the head that the call started from, After the one that it left; the last event carries it.
+	Before, After Head
+	// Events of the call; they have no chain until they are appended to the log (Link.Append).
 	Events []*ledgerv1.Event
 }
 
-// After is the head at the end of the entry.
-func (e Entry) After() Head { return HeadOf(e.Events[len(e.Events)-1]) }
-
-// EventOf makes the event of a new decision.
-func EventOf(c Command, d Decision) (*ledgerv1.Event, error) {
-	chain, err := hex.DecodeString(d.Head.Chain)
-	if err != nil {
-		return nil, fmt.Errorf("chain of command %q: %w", c.GetCommandId(), err)
-	}
-	return &ledgerv1.Event{Outcome: d.Outcome, Chain: chain, Fingerprint: c.Fingerprint[:], Command: c.Command}, nil
-}
-
-// Inspect reads head and outbox of a shard in one atomic call.
+// Inspect reads head and outbox of a shard in one atomic call, and the outcomes that the outbox's commands had, as of the same head. ErrOutOfSync:
+// Redis moved on in between; ask again.
 func (s *Store) Inspect(ctx context.Context, shard int) (State, error) {
 	reply, err := s.run(ctx, inspectScript, LiveKeys(shard))
 	if err != nil {
 		return State{}, fmt.Errorf("inspect shard %d: %w", shard, err)
 	}
-	state, err := parseShard(shard, reply)
+	state, entries, err := parseShard(reply)
 	if err != nil {
 		return State{}, fmt.Errorf("inspect shard %d: %w", shard, err)
+	}
+	for _, raw := range entries {
+		entry, err := s.entry(ctx, shard, state.Head, raw)
+		if broken := (*brokenEntry)(nil); errors.As(err, &broken) {
+			return State{Condition: Broken, Why: broken.Error()}, nil
+		}
+		if err != nil {
+			return State{}, fmt.Errorf("inspect shard %d: %w", shard, err)
+		}
+		state.Outbox = append(state.Outbox, entry)
 	}
 	return state, nil
 }
 
-func parseShard(shard int, reply []any) (State, error) {
+func parseShard(reply []any) (State, []any, error) {
 	var entries []any
 	if len(reply) == 5 {
 		entries, _ = reply[4].([]any)
@@ -76,112 +77,129 @@ func parseShard(shard int, reply []any) (State, error) {
 	words, err := texts(reply)
 	switch {
 	case err != nil:
-		return State{}, err
+		return State{}, nil, err
 	case len(words) == 1 && words[0] == "EMPTY":
-		return State{Condition: Empty}, nil
+		return State{Condition: Empty}, nil, nil
 	case len(words) == 4 && words[0] == "BROKEN":
-		return State{Condition: Broken, Why: words[3]}, nil
+		return State{Condition: Broken, Why: words[3]}, nil, nil
 	case len(words) != 4 || words[0] != "WHOLE":
-		return State{}, fmt.Errorf("script answered %q", words)
+		return State{}, nil, fmt.Errorf("script answered %q", words)
 	}
-	state := State{Condition: Whole, Generation: words[3]}
-	if state.Head, err = parseHead(words[1], words[2]); err != nil {
-		return State{}, err
-	}
-	for _, raw := range entries {
-		entry, err := parseEntry(shard, raw)
-		if err != nil {
-			return State{Condition: Broken, Why: err.Error()}, nil //nolint:nilerr // a finding, not a failure of the call
-		}
-		state.Outbox = append(state.Outbox, entry)
-	}
-	return state, nil
+	head, err := parseHead(words[1], words[2])
+	return State{Condition: Whole, Generation: words[3], Head: head}, entries, err
 }
 
-// parseEntry reads {id, {"prev", chain, "records", lines, "known", numbers, "bodies", bodies}}, as apply.lua writes it, and recomputes every link.
-func parseEntry(shard int, raw any) (Entry, error) {
+// brokenEntry is an outbox entry that apply.lua did not write, or whose outcomes are gone: a finding, not a failure of the call.
+type brokenEntry struct{ error }
+
+// entry reads {id, {"before", chain, "now", ms, "known", numbers, "bodies", bodies}}, as apply.lua writes it, and the outcomes of its commands.
+// That it leads to the head that its id names is computed again.
+func (s *Store) entry(ctx context.Context, shard int, head Head, raw any) (Entry, error) {
 	pair, ok := raw.([]any)
 	if !ok || len(pair) != 2 {
-		return Entry{}, fmt.Errorf("outbox entry is %T, not a pair", raw)
+		return Entry{}, &brokenEntry{fmt.Errorf("outbox entry is %T, not a pair", raw)}
 	}
 	id, _ := pair[0].(string)
+	broken := func(err error) error { return &brokenEntry{fmt.Errorf("outbox entry %s: %w", id, err)} }
 	list, _ := pair[1].([]any)
 	f, err := texts(list)
-	if err != nil || len(f) != 8 || f[0] != "prev" || f[2] != "records" || f[4] != "known" || f[6] != "bodies" {
-		return Entry{}, fmt.Errorf("outbox entry %s is not one of apply.lua", id)
+	if err != nil || len(f) != 8 || f[0] != "before" || f[2] != "now" || f[4] != "known" || f[6] != "bodies" {
+		return Entry{}, broken(errors.New("not one of apply.lua"))
 	}
-	entry := Entry{ID: id, Before: Head{Chain: f[1]}}
-	bodies, err := newBodies(f[7], f[5])
+	now, err := strconv.ParseInt(f[3], 10, 64)
 	if err != nil {
-		return Entry{}, fmt.Errorf("outbox entry %s: %w", id, err)
+		return Entry{}, broken(err)
 	}
-	head := Head{}
-	for fingerprint, record := range recordsOf(f[3]) {
-		event, err := bodies.event(shard, record)
-		if err == nil && Fingerprint(event.GetFingerprint()) != fingerprint {
-			err = fmt.Errorf("record %q has another fingerprint than its body", record)
-		}
-		if err != nil {
-			return Entry{}, fmt.Errorf("outbox entry %s: %w", id, err)
-		}
-		if len(entry.Events) == 0 {
-			entry.Before.Position = event.GetOutcome().GetPosition() - 1
-			head = entry.Before
-		}
-		head = head.Next(event.GetOutcome().GetCommandId(), Fingerprint(event.GetFingerprint()), record)
-		if event.Chain, err = hex.DecodeString(head.Chain); err != nil {
-			return Entry{}, fmt.Errorf("outbox entry %s: %w", id, err)
-		}
-		entry.Events = append(entry.Events, event)
+	commands, err := freshCommands(f[7], f[5])
+	if err != nil {
+		return Entry{}, broken(err)
 	}
-	if head.Chain == "" || head.outboxID() != id {
-		return Entry{}, fmt.Errorf("outbox entry %s does not lead to its own head", id)
+	records, err := s.recall(ctx, shard, head, commands)
+	if err != nil {
+		return Entry{}, err
 	}
-	return entry, nil
+	entry := Entry{ID: id, Before: Head{Chain: f[1]}, After: Head{Chain: nextChain(f[1], now, []byte(f[7]))}}
+	if entry.Events, err = eventsOf(shard, commands, records); err != nil {
+		return Entry{}, broken(err)
+	}
+	entry.Before.Position = entry.Events[0].GetOutcome().GetPosition() - 1
+	entry.After.Position = entry.Before.Position + uint64(len(entry.Events))
+	if entry.After.outboxID() != id {
+		return Entry{}, broken(errors.New("it does not lead to its own head"))
+	}
+	entry.Events[len(entry.Events)-1].Head, err = hex.DecodeString(entry.After.Chain)
+	return entry, err
 }
 
-// bodies are the commands of one call, of which those that were known already have no record.
-type bodies struct {
-	rest   []byte
-	number int // of the next body, from 1
-	known  map[int]bool
-}
-
-func newBodies(text, known string) (*bodies, error) {
-	b := &bodies{rest: []byte(text), number: 1, known: map[int]bool{}}
+// freshCommands are the commands of a call that were not known before it.
+func freshCommands(bodies, known string) ([]*ledgerv1.Command, error) {
+	skipped := map[int]bool{}
 	for _, word := range strings.Fields(known) {
 		number, err := strconv.Atoi(word)
 		if err != nil {
 			return nil, fmt.Errorf("known command %q", word)
 		}
-		b.known[number] = true
+		skipped[number] = true
 	}
-	return b, nil
-}
-
-// event makes the event of a record and of the next body that is not known. Its chain is left to the caller.
-func (b *bodies) event(shard int, record string) (*ledgerv1.Event, error) {
-	for {
-		body, n := protowire.ConsumeBytes(b.rest)
+	var fresh []*ledgerv1.Command
+	rest := []byte(bodies)
+	for number := 1; len(rest) > 0; number++ {
+		body, n := protowire.ConsumeBytes(rest)
 		if n < 0 {
-			return nil, fmt.Errorf("bodies end before record %q", record)
+			return nil, errors.New("bodies are cut short")
 		}
-		number := b.number
-		b.rest, b.number = b.rest[n:], b.number+1
-		if b.known[number] {
+		rest = rest[n:]
+		if skipped[number] {
 			continue
 		}
 		command := &ledgerv1.Command{}
 		if err := proto.Unmarshal(body, command); err != nil {
 			return nil, fmt.Errorf("body: %w", err)
 		}
+		fresh = append(fresh, command)
+	}
+	if len(fresh) == 0 {
+		return nil, errors.New("it has no commands")
+	}
+	return fresh, nil
+}
+
+// recall reads the outcomes of commands as of a head; "" for one that is not remembered.
+func (s *Store) recall(ctx context.Context, shard int, head Head, commands []*ledgerv1.Command) ([]string, error) {
+	args := []any{head.Position, head.Chain}
+	for _, c := range commands {
+		args = append(args, c.GetCommandId())
+	}
+	reply, err := s.run(ctx, recallScript, []string{OutcomesKey(shard), OldOutcomesKey(shard), HeadKey(shard)}, args...)
+	if err != nil {
+		return nil, err
+	}
+	if outcomes, ok := reply[len(reply)-1].([]any); ok && len(outcomes) == len(commands) {
+		return texts(outcomes)
+	}
+	_, _, err = answer(reply)
+	return nil, errors.Join(errors.New("recall outcomes"), err)
+}
+
+// eventsOf puts commands together with their outcomes. The chains are left to the caller.
+func eventsOf(shard int, commands []*ledgerv1.Command, records []string) ([]*ledgerv1.Event, error) {
+	events := make([]*ledgerv1.Event, len(commands))
+	for i, command := range commands {
+		fingerprint := FingerprintOf(command)
+		record, ours := strings.CutPrefix(records[i], string(fingerprint[:]))
+		if !ours {
+			return nil, fmt.Errorf("the outcome of command %q is not remembered", command.GetCommandId())
+		}
 		outcome, err := parseOutcome(shard, command.GetCommandId(), command.GetAccount(), record)
 		if err != nil {
 			return nil, err
 		}
-		fingerprint := FingerprintOf(command)
-		return &ledgerv1.Event{Outcome: outcome, Fingerprint: fingerprint[:], Command: command}, nil
+		if i > 0 && outcome.GetPosition() != events[0].GetOutcome().GetPosition()+uint64(i) {
+			return nil, fmt.Errorf("command %q is at position %d, not behind the one before it", command.GetCommandId(), outcome.GetPosition())
+		}
+		events[i] = &ledgerv1.Event{Outcome: outcome, Fingerprint: fingerprint[:], Command: command}
 	}
+	return events, nil
 }
 
 // Trim deletes outbox entries by the ids that Apply or Inspect gave. An id carries position and chain, so nothing else is deleted.

@@ -1,7 +1,6 @@
 package lua
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -15,7 +14,7 @@ import (
 )
 
 // An outcome record is one line of words, written by apply.lua, remembered in the outcomes hash, carried by the outbox and hashed into
-// the chain: "<position> <decided at ms> <applied or REASON> <delta> <account record or ->" and what it booked (tail.go).
+// the log's chain (link.go): "<position> <decided at ms> <applied or REASON> <delta> <account record or ->" and what it booked (tail.go).
 // An account record is "<balance> <held> <sequence> <floor>[:<ceiling>] <unit> <status>".
 
 const (
@@ -152,39 +151,3 @@ func outcomeRecord(o *ledgerv1.Outcome) string {
 }
 
 func reasonWord(r ledgerv1.Reason) string { return strings.TrimPrefix(r.String(), reasonPrefix) }
-
-// ErrChainBroken says that an event does not follow from the head before it: a gap, a fork or a changed record.
-var ErrChainBroken = errors.New("chain broken")
-
-// HeadAfter checks that the event follows the head, and returns the head after it. Encode and decode meet here: what Redis hashed
-// into the chain is computed again from the fields of the event.
-func HeadAfter(before Head, e *ledgerv1.Event) (Head, error) {
-	after, _, err := link(before, e)
-	return after, err
-}
-
-// link is HeadAfter with the event's outcome record, so that nobody makes it twice.
-func link(before Head, e *ledgerv1.Event) (Head, string, error) {
-	o := e.GetOutcome()
-	if o.GetPosition() != before.Position+1 {
-		return Head{}, "", fmt.Errorf("%w: position %d follows %d", ErrChainBroken, o.GetPosition(), before.Position)
-	}
-	if len(e.GetFingerprint()) != len(Fingerprint{}) {
-		return Head{}, "", fmt.Errorf("%w: fingerprint of %d bytes at position %d", ErrChainBroken, len(e.GetFingerprint()), o.GetPosition())
-	}
-	if c := e.GetCommand(); c != nil && (c.GetCommandId() != o.GetCommandId() || c.GetAccount() != o.GetAccount()) {
-		return Head{}, "", fmt.Errorf("%w: position %d is the outcome of %q for %q, its command is %q for %q", ErrChainBroken,
-			o.GetPosition(), o.GetCommandId(), o.GetAccount(), c.GetCommandId(), c.GetAccount())
-	}
-	record := outcomeRecord(o)
-	after := before.Next(o.GetCommandId(), Fingerprint(e.GetFingerprint()), record)
-	if stored := hex.EncodeToString(e.GetChain()); stored != after.Chain {
-		return Head{}, "", fmt.Errorf("%w: position %d of shard %d carries %s, its content gives %s", ErrChainBroken, o.GetPosition(), o.GetShard(), stored, after.Chain)
-	}
-	return after, record, nil
-}
-
-// HeadOf is the head that an event of the log carries.
-func HeadOf(e *ledgerv1.Event) Head {
-	return Head{Position: e.GetOutcome().GetPosition(), Chain: hex.EncodeToString(e.GetChain())}
-}

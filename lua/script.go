@@ -20,6 +20,7 @@ var (
 	loadScript    = load("load")
 	swapScript    = load("swap")
 	inspectScript = load("inspect")
+	recallScript  = load("recall")
 )
 
 // load bundles a script with the fragments that it includes.

@@ -1,6 +1,5 @@
--- Units and amounts of this call that were found well-formed; amounts with their limbs. A booking says where the other side goes, if not all
+-- A booking says where the other side goes, if not all
 -- of it to @world: "\tto\t<account>", "\tlegs\t<account>\t<amount>...", and before it "\tfrom\t<account>" at the far end of a transfer.
-local units, amounts = {}, {}
 
 -- The shapes of terms: all combinations of one word of each list. How large a number may be is decided with the account.
 local AMOUNT, ID, ANY = '[1-9]%d*', '[^\t\n]+', '[^\n]*'
@@ -40,42 +39,48 @@ local function well_formed(operation, terms)
     return false
 end
 
-local function well_formed_amount(terms)
+-- Amount and booking of a debit or credit, taken apart; nothing where they are not well-formed.
+local function amount_and_booking(terms)
     local text, booking = string.match(terms, '^(' .. AMOUNT .. ')(' .. ANY .. ')$')
-    if not text or #text > 18 or not (booking == '' or string.byte(booking) == 9) then return false end
+    if not text or #text > 18 or not (booking == '' or string.byte(booking) == 9) then return nil end
     local high, low = amount(text)
-    amounts[terms] = { high = high, low = low, text = text, negative = '-' .. text, booking = booking ~= '' and booking or nil }
-    return true
+    return { high = high, low = low, amount = text, negative = '-' .. text, booking = booking ~= '' and booking or nil }
 end
 
--- What must hold of the arguments, whoever sends them: Go checked the same before. nil = well-formed.
-local function malformed(id, name, operation, terms, unit, fingerprint)
-    if id == '' or name == '' then return 'empty id' end
-    if #fingerprint ~= 16 then return 'fingerprint is not 16 bytes' end
-    if operation == 'refuse' then
-        return not string.find(terms, '^[A-Z][A-Z_]+$') and 'reason' or nil
-    end
-    if unit ~= '' and not units[unit] then
-        if not string.find(unit, '^[A-Z0-9_]+/%d+$') then return 'unit' end
-        units[unit] = true
-    end
-    if operation == 'debit' or operation == 'credit' then
-        return not (amounts[terms] or well_formed_amount(terms)) and 'amount' or nil
-    elseif operation == 'repair' then
+-- What commands of this call ask for, understood once: text -> verb, its function, terms, unit, conditions if any, and what the terms say.
+local asks = {}
+
+-- ask = "verb \n unit \n deadline ms or - \n sequence or - \n terms". Go checked the same before; here it must hold whoever sends it.
+local function understand(text)
+    local verb, unit, deadline, sequence, terms = string.match(text, '^([a-z_]+)\n([A-Z0-9_/]*)\n([%d-]+)\n([%d-]+)\n(' .. ANY .. ')$')
+    if not verb then return nil, 'ask' end
+    if unit ~= '' and not string.find(unit, '^[A-Z0-9_]+/%d+$') then return nil, 'unit' end
+    local ask
+    if verb == 'debit' or verb == 'credit' then
+        ask = amount_and_booking(terms)
+    elseif verb == 'refuse' then
+        ask = string.find(terms, '^[A-Z][A-Z_]+$') and { refusal = terms }
+    elseif verb == 'repair' then
         local log = string.match(terms, '^([^|]+)|.+|[^|]*$')
-        return not (log and account(log)) and 'repair' or nil
+        ask = log and account(log) and {}
+    else
+        ask = well_formed(verb, terms) and {}
     end
-    return not well_formed(operation, terms) and 'operation or its terms' or nil
+    if not ask then return nil, 'terms of ' .. verb end
+    ask.verb, ask.decide, ask.terms, ask.unit = verb, decide[verb], terms, unit
+    if deadline ~= '-' then ask.deadline = tonumber(deadline) end
+    if sequence ~= '-' then ask.sequence = tonumber(sequence) end
+    ask.conditional = ask.deadline or ask.sequence
+    ask.names_hold, ask.names_command = verb == 'capture' or verb == 'release', verb == 'reverse'
+    asks[text] = ask
+    return ask
 end
 
 -- The first condition of a well-formed command that does not hold, as a reason. nil = all hold.
-local function unmet(operation, a, unit, conditions)
-    if conditions ~= '- -' then
-        local deadline, sequence = string.match(conditions, '^(%S+) (%S+)$')
-        if deadline ~= '-' and tonumber(now) > tonumber(deadline) then return 'DEADLINE_PASSED' end
-        if sequence ~= '-' and a and a.sequence ~= tonumber(sequence) then return 'SEQUENCE_MISMATCH' end
-    end
-    if operation == 'open' or operation == 'repair' then return nil end
+local function unmet(ask, a)
+    if ask.deadline and tonumber(now) > ask.deadline then return 'DEADLINE_PASSED' end
+    if ask.sequence and a and a.sequence ~= ask.sequence then return 'SEQUENCE_MISMATCH' end
+    if ask.verb == 'open' or ask.verb == 'repair' then return nil end
     if not a then return 'ACCOUNT_UNKNOWN' end
-    if unit ~= '' and a.unit ~= unit then return 'CURRENCY_MISMATCH' end
+    if ask.unit ~= '' and a.unit ~= ask.unit then return 'CURRENCY_MISMATCH' end
 end

@@ -6,10 +6,11 @@ local function over(a, high, low)
 end
 
 -- credit: terms = "amount[booking]".
-local function credit(a, terms)
-    local known = amounts[terms]
-    local high, low = plus(a.balance_high, a.balance_low, known.high, known.low)
+local function credit(a, ask)
+    local high, low = a.balance_high + ask.high, a.balance_low + ask.low
+    if low >= BASE then high, low = high + 1, low - BASE end
     local word = over(a, high, low)
     if word then return word end
-    return nil, known.text, moved(a, high, low), known.booking
+    a.balance_high, a.balance_low, a.sequence, a.record = high, low, a.sequence + 1, nil
+    return nil, ask.amount, a, ask.booking
 end

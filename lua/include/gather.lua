@@ -2,25 +2,26 @@
 
 -- The number of commands and what they name: ids, accounts with their places, holds, commands to reverse. Or what is wrong with the arguments.
 local function gather()
-    local call = { ids = { '' }, names = { '' }, place = {}, holds = { '' }, reversed = {} }
-    local count, names, place = 0, call.names, call.place
+    local ids, names, place, held, reversed = { '' }, { '' }, {}, { '' }, {}
+    local count, last = 0, nil
     for i = FIRST, #ARGV, WIDTH do
-        local id, name, operation, terms = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
-        local why = malformed(id, name, operation, terms, ARGV[i + 4], ARGV[i + 5])
-        if why then return nil, nil, why .. ' of command ' .. id end
+        local id, name, ask, why = ARGV[i], ARGV[i + 1], asks[ARGV[i + 3]], nil
+        if not ask then ask, why = understand(ARGV[i + 3]) end
+        if why or id == '' or name == '' or #ARGV[i + 2] ~= 16 then return nil, nil, (why or 'id or fingerprint') .. ' of command ' .. id end
         count = count + 1
-        call.ids[count + 1] = id
-        if not place[name] then
+        ids[count + 1] = id
+        if name ~= last and not place[name] then
             names[#names + 1] = name
             place[name] = #names
         end
-        if operation == 'capture' or operation == 'release' then
-            call.holds[#call.holds + 1] = string.match(terms, '^[^\t]+')
-        elseif operation == 'reverse' then
-            call.reversed[#call.reversed + 1] = string.match(terms, '^[^\t]+')
+        last = name
+        if ask.names_hold then
+            held[#held + 1] = string.match(ask.terms, '^[^\t]+')
+        elseif ask.names_command then
+            reversed[#reversed + 1] = string.match(ask.terms, '^[^\t]+')
         end
     end
-    return count, call
+    return count, { ids = ids, names = names, place = place, holds = held, reversed = reversed }
 end
 
 -- The accounts by name and the outcomes by number + 1, of both buckets. Or the key that does not carry the head; or what cannot be read.
@@ -34,9 +35,9 @@ local function read(call)
     if missing then return nil, nil, nil, missing end
     local accounts = {}
     for name, at in pairs(call.place) do
-        local a = records[at] and account(records[at])
+        local a = records[at] and account(records[at], name)
         if records[at] and not a then return nil, nil, nil, nil, 'account ' .. name end
-        if a then a.name, accounts[name] = name, standing(a) end
+        accounts[name] = a or nil
     end
     for at = 2, #call.holds do
         holds[call.holds[at]] = open[at] and hold_of(open[at])

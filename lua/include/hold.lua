@@ -21,9 +21,9 @@ end
 local function expired(expires) return expires ~= '-' and tonumber(expires) <= tonumber(now) end
 
 -- hold: terms = "amount \t expires ms or - \t counter account or nothing"; needs amount <= available, like a debit, and moves nothing.
-local function hold(a, terms, _, id)
+local function hold(a, ask, id)
     if a.no_debit then return a.no_debit end
-    local given, expires, counter = string.match(terms, '^(%d+)\t([^\t]+)\t([^\t]*)$')
+    local given, expires, counter = string.match(ask.terms, '^(%d+)\t([^\t]+)\t([^\t]*)$')
     if expired(expires) then return 'HOLD_EXPIRED' end
     local high, low = amount(given)
     local left_high, left_low = minus(a.balance_high, a.balance_low, high, low)
@@ -54,9 +54,9 @@ local function unhold(a, id, h, high, low)
 end
 
 -- capture: terms = "hold id \t amount or - [booking]"; a debit of what was set aside.
-local function capture(a, terms)
+local function capture(a, ask)
     if a.no_debit then return a.no_debit end
-    local id, given, booking = string.match(terms, '^([^\t]+)\t([^\t]+)(.*)$')
+    local id, given, booking = string.match(ask.terms, '^([^\t]+)\t([^\t]+)(.*)$')
     local word, h, high, low = part_of_hold(a, id, given)
     if word then return word end
     if expired(h.expires) then return 'HOLD_EXPIRED' end
@@ -69,8 +69,8 @@ local function capture(a, terms)
 end
 
 -- release: terms = "hold id \t amount or -"; gives back what was set aside.
-local function release(a, terms)
-    local id, given = string.match(terms, '^([^\t]+)\t([^\t]+)$')
+local function release(a, ask)
+    local id, given = string.match(ask.terms, '^([^\t]+)\t([^\t]+)$')
     local word, h, high, low = part_of_hold(a, id, given)
     if word then return word end
     local text = unhold(a, id, h, high, low)

@@ -1,9 +1,9 @@
 -- repair: terms = "log record|seen record or -|generation". Redis is rewritten to match the log; nothing is booked.
 -- The account must still be what was seen, or have moved on from the same sequence: there the correction of an amount is a difference, right at
 -- any later sequence too, and a term is corrected if it still is what was seen. A recovery since then (another generation) voids the repair.
-local function repair(a, terms, _, _, _, name)
-    local log_record, seen_record, at_generation = string.match(terms, '^([^|]+)|(.+)|([^|]*)$')
-    local log, seen = account(log_record), account(seen_record)
+local function repair(a, ask, _, _, name)
+    local log_record, seen_record, at_generation = string.match(ask.terms, '^([^|]+)|(.+)|([^|]*)$')
+    local log, seen = account(log_record, name), account(seen_record)
     if at_generation ~= generation then return 'SEQUENCE_MISMATCH' end
     if not a or not seen then
         if a or seen_record ~= '-' then return 'SEQUENCE_MISMATCH' end
@@ -24,6 +24,5 @@ local function repair(a, terms, _, _, _, name)
         if account_record(a) ~= seen_record then return 'SEQUENCE_MISMATCH' end
         a = log
     end
-    a.name = name
     return nil, '0', renewed(a)
 end

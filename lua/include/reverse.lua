@@ -41,8 +41,8 @@ end
 
 -- reverse: terms = "command id \t amount or - \t 1: may break the floor"; undoes a change of this account, never more than it was. What it books
 -- goes back to where it came from.
-local function reverse(a, terms, _, _, fingerprint)
-    local named, given, forced = string.match(terms, '^([^\t]+)\t([^\t]+)\t([01])$')
+local function reverse(a, ask, _, fingerprint)
+    local named, given, forced = string.match(ask.terms, '^([^\t]+)\t([^\t]+)\t([01])$')
     local id, original, sign, whole, tail = original_of(named, fingerprint)
     if not whole or whole == '0' or string.find(tail, '^\treversed\t') then return 'NOT_REVERSIBLE' end
     local from, to, legs = string.match(tail, '\tfrom\t[^\t]*') or '', string.match(tail, '\tto\t.*$') or '', string.match(tail, '\tlegs\t.*$')

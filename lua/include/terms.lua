@@ -1,9 +1,9 @@
 -- Commands that change the terms of an account, and move nothing.
 
 -- set_limits: terms = "floor or - \t ceiling, none or -"; the account must stand within them.
-local function set_limits(a, terms)
+local function set_limits(a, ask)
     if a.status == 'closed' then return 'ACCOUNT_CLOSED' end
-    local floor, ceiling = string.match(terms, '^([^\t]+)\t([^\t]+)$')
+    local floor, ceiling = string.match(ask.terms, '^([^\t]+)\t([^\t]+)$')
     local floor_high, floor_low, ceiling_high, ceiling_low = a.floor_high, a.floor_low, a.ceiling_high, a.ceiling_low
     if floor ~= '-' then floor_high, floor_low = amount(floor) end
     if ceiling == 'none' then
@@ -25,16 +25,16 @@ local BITS = { debit = 1, credit = 2, both = 3 }
 local NAMED = { [0] = 'active', 'frozen_debit', 'frozen_credit', 'frozen' }
 
 -- freeze: terms = debit | credit | both.
-local function freeze(a, terms)
+local function freeze(a, ask)
     if a.status == 'closed' then return 'ACCOUNT_CLOSED' end
-    a.status = NAMED[bit.bor(FROZEN[a.status], BITS[terms])]
+    a.status = NAMED[bit.bor(FROZEN[a.status], BITS[ask.terms])]
     return nil, '0', renewed(a)
 end
 
 -- unfreeze: terms = debit | credit | both.
-local function unfreeze(a, terms)
+local function unfreeze(a, ask)
     if a.status == 'closed' then return 'ACCOUNT_CLOSED' end
-    a.status = NAMED[bit.band(FROZEN[a.status], bit.bnot(BITS[terms]))]
+    a.status = NAMED[bit.band(FROZEN[a.status], bit.bnot(BITS[ask.terms]))]
     return nil, '0', renewed(a)
 end
 

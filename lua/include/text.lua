@@ -1,18 +1,44 @@
 -- Numbers as text, cheaply: formatting a number costs as much as deciding a command, and successive numbers share their first digits.
-local format = string.format
 
--- '00' to '99', each made when it is first needed.
-local two = setmetatable({}, { __index = function(t, n)
-    t[n] = format('%02d', n)
-    return t[n]
-end })
+-- '00' to '99', and '0' to '9999' as they are; each made when it is first needed.
+local function made(format)
+    return setmetatable({}, { __index = function(t, n)
+        t[n] = string.format(format, n)
+        return t[n]
+    end })
+end
+local two, plain = made('%02d'), made('%d')
 
--- The text of a counter in two pieces, to be concatenated; cache belongs to this counter.
-local function counted(cache, n)
-    if n < 100 then return '', format('%d', n) end
-    local last = n % 100
-    if cache.hundreds ~= n - last then
-        cache.hundreds, cache.text = n - last, format('%d', (n - last) / 100)
+-- The balance's text in three pieces: the first, which all numbers share that differ in their last four digits, is kept.
+local function balance_text(a)
+    local sign, high, low = '', a.balance_high, a.balance_low
+    if high < 0 then sign, high, low = magnitude(high, low) end
+    if high == 0 and low < 10000 then return sign, plain[low], '' end
+    local last = low % 10000
+    local upper = sign == '' and low - last or last - low - 1 -- not the same for a number and its negative
+    if a.upper ~= upper or a.upper_high ~= high then
+        a.upper, a.upper_high = upper, high
+        a.upper_text = sign .. string.format(high == 0 and '%s%d' or '%d%05d', high == 0 and '' or high, (low - last) / 10000)
     end
-    return cache.text, two[last]
+    local cents = last % 100
+    return a.upper_text, two[(last - cents) / 100], two[cents]
+end
+
+-- A sequence's text in two pieces: the first, which a hundred numbers share, is kept.
+local function sequence_text(a)
+    local n = a.sequence
+    if n < 100 then return '', plain[n] end
+    local last = n % 100
+    if a.base ~= n - last then a.base, a.base_text = n - last, string.format('%d', (n - last) / 100) end
+    return a.base_text, two[last]
+end
+
+-- The account's record. One string per change: a rejection shows the same one as the one before.
+local function account_record(a)
+    if not a.record then
+        local b1, b2, b3 = balance_text(a)
+        local s1, s2 = sequence_text(a)
+        a.record = b1 .. b2 .. b3 .. a.held_text .. s1 .. s2 .. a.tail
+    end
+    return a.record
 end

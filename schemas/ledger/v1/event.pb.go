@@ -25,12 +25,14 @@ const (
 type Event struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Outcome *Outcome               `protobuf:"bytes,1,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	// SHA-1 over the chain before this event and everything that Redis decided in it (lua/record.go), 20 bytes.
+	// SHA-1 over the chain before this event and everything that Redis decided in it (lua/link.go), 20 bytes: every event is linked to the one before.
 	Chain []byte `protobuf:"bytes,2,opt,name=chain,proto3" json:"chain,omitempty"`
 	// Hash of the command's payload that a repeated id is compared with, 16 bytes.
 	Fingerprint []byte `protobuf:"bytes,3,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
 	// The command as it was received.
-	Command       *Command `protobuf:"bytes,4,opt,name=command,proto3" json:"command,omitempty"`
+	Command *Command `protobuf:"bytes,4,opt,name=command,proto3" json:"command,omitempty"`
+	// On the last event of a call of apply.lua alone: where that call left Redis (lua/head.go), 20 bytes.
+	Head          []byte `protobuf:"bytes,5,opt,name=head,proto3" json:"head,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -93,16 +95,24 @@ func (x *Event) GetCommand() *Command {
 	return nil
 }
 
+func (x *Event) GetHead() []byte {
+	if x != nil {
+		return x.Head
+	}
+	return nil
+}
+
 var File_ledger_v1_event_proto protoreflect.FileDescriptor
 
 const file_ledger_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x15ledger/v1/event.proto\x12\tledger.v1\x1a\x17ledger/v1/command.proto\x1a\x17ledger/v1/outcome.proto\"\x9b\x01\n" +
+	"\x15ledger/v1/event.proto\x12\tledger.v1\x1a\x17ledger/v1/command.proto\x1a\x17ledger/v1/outcome.proto\"\xaf\x01\n" +
 	"\x05Event\x12,\n" +
 	"\aoutcome\x18\x01 \x01(\v2\x12.ledger.v1.OutcomeR\aoutcome\x12\x14\n" +
 	"\x05chain\x18\x02 \x01(\fR\x05chain\x12 \n" +
 	"\vfingerprint\x18\x03 \x01(\fR\vfingerprint\x12,\n" +
-	"\acommand\x18\x04 \x01(\v2\x12.ledger.v1.CommandR\acommandB;Z9github.com/hotledger/hotledger/schemas/ledger/v1;ledgerv1b\x06proto3"
+	"\acommand\x18\x04 \x01(\v2\x12.ledger.v1.CommandR\acommand\x12\x12\n" +
+	"\x04head\x18\x05 \x01(\fR\x04headB;Z9github.com/hotledger/hotledger/schemas/ledger/v1;ledgerv1b\x06proto3"
 
 var (
 	file_ledger_v1_event_proto_rawDescOnce sync.Once
