@@ -21,6 +21,6 @@ local function account(record)
     a.floor_high, a.floor_low = amount(floor)
     if ceiling ~= '' then a.ceiling_high, a.ceiling_low = amount(ceiling) end
     local exact = in_range(a.balance_high, a.balance_low) and in_range(a.held_high, a.held_low)
-        and in_range(a.floor_high, a.floor_low)
+        and in_range(a.floor_high, a.floor_low) and (not a.ceiling_high or in_range(a.ceiling_high, a.ceiling_low))
     return exact and account_record(a) == record and a or nil
 end

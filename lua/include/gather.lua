@@ -6,7 +6,7 @@ local function gather()
     local count, names, place = 0, call.names, call.place
     for i = FIRST, #ARGV, WIDTH do
         local id, name, operation, terms = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
-        local why = malformed(id, name, operation, terms, ARGV[i + 4], ARGV[i + 5])
+        local why = malformed(id, name, operation, terms, ARGV[i + 4], ARGV[i + 5], ARGV[i + 6])
         if why then return nil, nil, why .. ' of command ' .. id end
         count = count + 1
         call.ids[count + 1] = id
@@ -16,6 +16,8 @@ local function gather()
         end
         if operation == 'capture' or operation == 'release' then
             call.holds[#call.holds + 1] = string.match(terms, '^[^\t]+')
+        elseif operation == 'hold' then
+            call.holds[#call.holds + 1] = id
         elseif operation == 'reverse' then
             call.reversed[#call.reversed + 1] = string.match(terms, '^[^\t]+')
         end
