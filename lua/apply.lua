@@ -56,7 +56,7 @@ local function stop(word, why, more) return { word, head[1] or '', head[2] or ''
 if head[1] ~= believed_position or head[2] ~= believed_chain or not head[7] then return stop('OUT_OF_SYNC', 'head') end
 generation = head[3]
 if (#ARGV - FIRST + 1) % WIDTH ~= 0 then return redis.error_reply('INVALID_ARGUMENT number of arguments') end
-if not string.find(now .. window .. asked, '^%d+$') then return redis.error_reply('INVALID_ARGUMENT clock') end
+if not string.find(now .. ' ' .. window .. ' ' .. asked, '^%d+ %d+ %d+$') or #chain ~= 40 then return redis.error_reply('INVALID_ARGUMENT clock or chain') end
 local count, call, why = gather()
 if why then return redis.error_reply('INVALID_ARGUMENT ' .. why) end
 if may_be_forgotten(asked, head[6], head[7]) and not looked_up(through, head[7]) then return stop('TOO_OLD', head[6], head[7]) end

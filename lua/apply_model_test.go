@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/types/known/timestamppb"
+	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
@@ -32,13 +32,16 @@ type walk struct {
 	rt    *rapid.T
 	model *model
 	past  []*ledgerv1.Command
+	seams []seam
 }
 
-var (
-	walkAccounts = []string{"a", "b", "c", "{a}"}
-	// around the places where one limb, a double, and the range end
-	walkEdges = []int64{1, 5, 1_000, 1_000_000_000, 1 << 53, 1_000_000_000_000_000, 500_000_000_000_000_000, 999_999_999_999_999_998}
-)
+// seam is what the shard was after one call.
+type seam struct {
+	head     Head
+	accounts map[string]string
+	holds    map[string]string
+	dump     map[string]string
+}
 
 func TestApplyDoesWhatTheModelDoes(t *testing.T) {
 	t.Parallel()
@@ -47,7 +50,7 @@ func TestApplyDoesWhatTheModelDoes(t *testing.T) {
 		b := setupOn(t, rdb)
 		b.TB = drawn{t, rt}
 		w := &walk{bench: b, rt: rt, model: newModel("g1")}
-		for range rapid.IntRange(1, 10).Draw(rt, "calls") {
+		for range 1 + w.roll(12, "calls") {
 			w.step()
 		}
 		w.audit()
@@ -60,148 +63,184 @@ func (w *walk) step() {
 	call := w.call()
 	var want []string
 	before := w.model.position
-	if rapid.IntRange(0, 9).Draw(w.rt, "stale") == 0 {
+	if w.oneIn(10, "stale") {
 		call.Expected.Position++
 		w.refused("stale head", call, ErrOutOfSync)
 		call.Expected.Position--
 	}
-	for range rapid.IntRange(0, 25).Draw(w.rt, "commands") {
+	for range w.roll(40, "commands") {
 		c := received(w, w.command())
 		refusal := ""
-		if rapid.IntRange(0, 14).Draw(w.rt, "refused") == 0 {
+		if w.oneIn(30, "refused") {
 			c.Refusal, refusal = ledgerv1.Reason_REASON_INVALID_TEXT, "INVALID_TEXT"
 		}
 		call.Commands = append(call.Commands, c)
 		want = append(want, w.model.decide(c.Command, refusal, w.now))
 		w.past = append(w.past, c.Command)
 	}
-	w.said(w.run(call), want...)
+	kinds := map[Kind]string{Decided: "", Remembered: "remembered ", Reused: "reused "}
+	for i, d := range w.run(call) {
+		if got := kinds[d.Kind] + outcomeRecord(d.Outcome); got != want[i] {
+			w.Fatalf("%v\nis %q\nnot %q", call.Commands[i].Command, got, want[i])
+		}
+	}
 	if w.head.Chain != w.model.chain || int(w.head.Position) != w.model.position {
 		w.Fatalf("head %s, the model is at %d:%s", w.head, w.model.position, w.model.chain)
 	}
 	if w.model.position > before && rapid.Bool().Draw(w.rt, "reply lost") {
 		w.refused("sent again", call, ErrOutOfSync)
 	}
+	w.compare()
+	w.seams = append(w.seams, seam{w.head, w.hash(AccountsKey(w.shard)), w.hash(HoldsKey(w.shard)), w.dump()})
 }
 
-func (w *walk) amount() string {
-	n := rapid.SampledFrom(walkEdges).Draw(w.rt, "edge") + rapid.Int64Range(-2, 2).Draw(w.rt, "off by")
-	return fmt.Sprint(min(max(n, 1), 999_999_999_999_999_999))
+// hash is a hash of the shard without its marker.
+func (w *walk) hash(key string) map[string]string {
+	fields, err := w.rdb.HGetAll(w.Context(), key).Result()
+	w.ok(err)
+	delete(fields, "")
+	return fields
 }
 
-func (w *walk) command() *ledgerv1.Command {
-	kind := rapid.SampledFrom([]string{"open", "debit", "debit", "debit", "credit", "credit", "repair", "again", "again", "reuse"}).Draw(w.rt, "kind")
-	account := rapid.SampledFrom(walkAccounts).Draw(w.rt, "account")
-	if len(w.past) == 0 && (kind == "again" || kind == "reuse") {
-		kind = "open"
+// compare holds accounts, holds and totals in Redis against the model, and held against the open holds.
+func (w *walk) compare() {
+	accounts, holds, totals := map[string]string{}, map[string]string{}, map[string]string{}
+	held := map[string]*big.Int{}
+	for id, a := range w.model.accounts {
+		accounts[id], held[id] = a.record(), new(big.Int)
 	}
-	var c *ledgerv1.Command
-	switch kind {
-	case "again":
-		return rapid.SampledFrom(w.past).Draw(w.rt, "past")
-	case "reuse":
-		past := rapid.SampledFrom(w.past).Draw(w.rt, "past")
-		return changed(past, func(c *ledgerv1.Command) {
-			c.Account, c.Reference = account, rapid.SampledFrom([]string{"", "r"}).Draw(w.rt, "reference")
-		})
-	case "open":
-		floor := rapid.SampledFrom([]string{"", "0", "-1", "-" + w.amount()}).Draw(w.rt, "floor")
-		c = w.open(account, floor)
-	case "debit":
-		c = w.debit(account, w.amount())
-		if a := w.model.accounts[account]; a != nil && rapid.Bool().Draw(w.rt, "to the floor") {
-			available := new(big.Int).Sub(a.balance, a.floor)
-			available.Add(available, big.NewInt(rapid.Int64Range(-1, 1).Draw(w.rt, "beyond")))
-			if available.Sign() > 0 && available.Cmp(modelLimit) < 0 {
-				c.Amount = available.String()
-			}
+	for id, h := range w.model.holds {
+		holds[id] = h.record()
+		held[h.account] = sum(held[h.account], h.left)
+	}
+	for id, a := range w.model.accounts {
+		if held[id].Cmp(a.held) != 0 {
+			w.Fatalf("account %q holds back %s, its open holds are %s", id, a.held, held[id])
 		}
-	case "credit":
-		c = w.credit(account, w.amount())
-	case "repair":
-		return w.repairOf(account)
 	}
-	if rapid.IntRange(0, 9).Draw(w.rt, "other currency") == 0 {
-		c.Currency = "JPY"
-	}
-	return w.conditions(c)
-}
-
-func (w *walk) conditions(c *ledgerv1.Command) *ledgerv1.Command {
-	switch rapid.IntRange(0, 11).Draw(w.rt, "condition") {
-	case 0:
-		c.Deadline = timestamppb.New(w.now.Add(time.Duration(rapid.IntRange(-1, 1).Draw(w.rt, "deadline")) * time.Millisecond))
-	case 1:
-		n := uint64(1)
-		if a := w.model.accounts[c.GetAccount()]; a != nil {
-			n = uint64(max(0, a.sequence+rapid.Int64Range(-1, 1).Draw(w.rt, "sequence")))
+	for id, o := range w.model.outcomes {
+		if o.undone.Sign() > 0 {
+			totals[id] = o.undone.String()
 		}
-		c.ExpectedSequence = &n
 	}
-	return c
+	remembered := w.hash(OutcomesKey(w.shard))
+	maps.DeleteFunc(remembered, func(id, _ string) bool { return !strings.HasSuffix(id, totalSuffix) })
+	for what, pair := range map[string][2]map[string]string{
+		"accounts": {w.hash(AccountsKey(w.shard)), accounts}, "holds": {w.hash(HoldsKey(w.shard)), holds}, "totals": {remembered, suffixed(totals)},
+	} {
+		if !maps.Equal(pair[0], pair[1]) {
+			w.Fatalf("%s\n%q\nnot\n%q", what, pair[0], pair[1])
+		}
+	}
 }
 
-// repairOf rewrites an account to what it is, as it was seen at one of its sequences.
-func (w *walk) repairOf(account string) *ledgerv1.Command {
-	seen, log := "", "0 0 1 0 USD/2 active"
-	if a := w.model.accounts[account]; a != nil {
-		seen = rapid.SampledFrom(a.past).Draw(w.rt, "seen")
-		log = seen
+func suffixed(totals map[string]string) map[string]string {
+	fields := map[string]string{}
+	for id, total := range totals {
+		fields[id+totalSuffix] = total
 	}
-	generation := rapid.SampledFrom([]string{"g1", "g1", "g1", "g0"}).Draw(w.rt, "generation")
-	if seen == "" {
-		generation = "g0" // a repair of an account that the log does not have is a lie; the reconciler issues none
-	}
-	return w.repair(account, seen, log, generation)
+	return fields
 }
 
-// audit compares every account, and what a rebuild from the log gives.
+// audit reads the shard with the typed calls, and makes it anew in every way that there is.
 func (w *walk) audit() {
 	events := w.log()
 	if len(events) != w.model.position {
 		w.Fatalf("%d events in the outbox, %d outcomes", len(events), w.model.position)
 	}
-	var got, want []string
-	for cursor, first := uint64(0), true; first || cursor != 0; first = false {
-		page, corrupt, next, err := w.store.Accounts(w.Context(), w.shard, cursor, 2)
-		w.ok(err)
-		if len(corrupt) > 0 {
-			w.Fatalf("corrupt records %v", corrupt)
-		}
-		for _, a := range page {
-			got = append(got, fmt.Sprintf("%s: %d %d %d %d %s %s", a.ID, a.Balance, a.Held, a.Sequence, a.Floor, a.Unit, a.Status))
-		}
-		cursor = next
-	}
 	for id, a := range w.model.accounts {
-		want = append(want, id+": "+a.record())
+		got, found, err := w.store.Account(w.Context(), w.shard, id)
+		w.ok(err)
+		if ceiling := ":" + got.Ceiling; !found || fmt.Sprintf("%d %d %d %d%s %s %s", got.Balance, got.Held, got.Sequence, got.Floor, strings.TrimSuffix(ceiling, ":"), got.Unit, got.Status) != a.record() {
+			w.Fatalf("account %q is read as %+v, not %q", id, got, a.record())
+		}
 	}
-	slices.Sort(got)
-	slices.Sort(want)
-	if got = slices.Compact(got); !slices.Equal(got, want) {
-		w.Fatalf("accounts\n  %s\nnot\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	for id, h := range w.holds() {
+		if h.ID != id || h.record() != w.model.holds[id].record() {
+			w.Fatalf("hold %q is read as %+v, not %q", id, h, w.model.holds[id].record())
+		}
 	}
-	before := w.content()
+	want := w.content()
+	same := func(how string) {
+		w.whole()
+		got := w.content()
+		for _, key := range LiveKeys(w.shard)[:4] {
+			if got[key] != want[key] {
+				w.Fatalf("%s: %s\n%s\nnot\n%s", how, key, got[key], want[key])
+			}
+		}
+	}
 	build, err := w.store.BeginBuild(w.Context(), w.shard, "g2")
 	w.ok(err)
 	for page := range slices.Chunk(events, rapid.IntRange(1, 40).Draw(w.rt, "page")) {
 		w.ok(build.Add(w.Context(), page))
 	}
 	w.ok(build.Swap(w.Context()))
-	w.whole()
-	after := w.content()
-	for _, key := range []string{AccountsKey(w.shard), OutcomesKey(w.shard)} {
-		if before[key] != after[key] {
-			w.Fatalf("rebuilt %s\n%s\nnot\n%s", key, after[key], before[key])
-		}
+	same("a rebuild from the log")
+	from := rapid.SampledFrom(w.seams).Draw(w.rt, "seam")
+	if from.head != Genesis { // the writer does not ask a ClickHouse that has nothing
+		w.load(from, events)
+		same("a rebuild from ClickHouse and the log's tail")
 	}
-	live := maps.Clone(after)
-	for _, c := range w.past { // a rebuilt shard remembers everything
-		if d := w.run(w.call(c))[0]; d.Kind == Decided {
-			w.Fatalf("command %s was decided again after a rebuild", c.GetCommandId())
+	w.restore(from.dump)
+	_, err = w.store.Replay(w.Context(), w.shard, from.head, events[from.head.Position:], "g3")
+	w.ok(err)
+	same("a replay of what was lost")
+	w.redeliver()
+}
+
+// load makes the shard anew from what ClickHouse has at a seam, and the rest of the log.
+func (w *walk) load(at seam, events []*ledgerv1.Event) {
+	build, err := w.store.BeginBuild(w.Context(), w.shard, "g3")
+	w.ok(err)
+	load := build.Load(w.now)
+	send := func(c Chunk, err error) {
+		w.ok(err)
+		w.ok(build.Send(w.Context(), c))
+	}
+	var accounts []Account
+	for id, record := range at.accounts {
+		a, err := ParseAccount(id, record)
+		w.ok(err)
+		accounts = append(accounts, a)
+	}
+	var holds []Hold
+	for id, record := range at.holds {
+		h, err := ParseHold(id, record)
+		w.ok(err)
+		holds = append(holds, h)
+	}
+	size := rapid.IntRange(1, 40).Draw(w.rt, "rows")
+	for page := range slices.Chunk(accounts, size) {
+		send(load.Accounts(page))
+	}
+	for page := range slices.Chunk(events[:at.head.Position], size) {
+		send(load.Outcomes(page))
+	}
+	for page := range slices.Chunk(holds, size) {
+		send(load.Holds(page))
+	}
+	send(load.Done(), nil)
+	for page := range slices.Chunk(events[at.head.Position:], size) {
+		w.ok(build.Add(w.Context(), page))
+	}
+	w.ok(build.Swap(w.Context()))
+}
+
+// redeliver sends everything again: a shard that was made anew remembers it all.
+func (w *walk) redeliver() {
+	live := w.content()
+	for page := range slices.Chunk(w.past, CommandsMax) {
+		for i, d := range w.apply(page...) {
+			if d.Kind == Decided {
+				w.Fatalf("command %s was decided again", page[i].GetCommandId())
+			}
 		}
 	}
 	if !maps.Equal(live, w.content()) {
-		w.Fatal("redelivery after a rebuild changed a key")
+		w.Fatal("redelivery changed a key")
+	}
+	if n, err := w.rdb.XLen(w.Context(), OutboxKey(w.shard)).Result(); err != nil && err != redis.Nil || n != 0 { //nolint:errorlint // go-redis returns it bare
+		w.Fatalf("%d entries in the outbox after a replay: %v", n, err)
 	}
 }

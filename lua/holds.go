@@ -2,6 +2,7 @@ package lua
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -28,23 +29,24 @@ func (h Hold) record() string {
 	return strings.Join([]string{strconv.FormatInt(h.Remaining, 10), expires, h.CounterAccount, h.Account}, "\t")
 }
 
-// ParseHold reads a record of the holds hash.
+// ParseHold reads a record of the holds hash. Like include/hold.lua it takes only what this ledger would have written; anything else is ErrCorrupt.
 func ParseHold(id, record string) (Hold, error) {
 	f := strings.Split(record, "\t")
 	if len(f) != 4 || f[3] == "" {
-		return Hold{}, fmt.Errorf("hold %q: record %q is not one of apply.lua", id, record)
+		return Hold{}, fmt.Errorf("%w: hold %q: %q is not one of apply.lua", ErrCorrupt, id, record)
 	}
 	h := Hold{ID: id, CounterAccount: f[2], Account: f[3]}
-	var err error
-	if h.Remaining, err = money.ParseMinor(f[0]); err != nil {
-		return Hold{}, fmt.Errorf("hold %q: %w", id, err)
+	remaining, errRemaining := money.ParseMinor(f[0])
+	expires, errExpires := parseMillis(f[1])
+	if err := errors.Join(errRemaining, errExpires); err != nil {
+		return Hold{}, fmt.Errorf("%w: hold %q: %w", ErrCorrupt, id, err)
 	}
-	expires, err := parseMillis(f[1])
-	if err != nil {
-		return Hold{}, fmt.Errorf("hold %q: %w", id, err)
-	}
+	h.Remaining = remaining
 	if expires != nil {
 		h.ExpiresAt = expires.AsTime()
+	}
+	if h.Remaining <= 0 || (expires != nil && h.ExpiresAt.UnixMilli() < 0) || h.record() != record {
+		return Hold{}, fmt.Errorf("%w: hold %q: %q is not one of apply.lua", ErrCorrupt, id, record)
 	}
 	return h, nil
 }

@@ -114,9 +114,11 @@ func (b *bench) id() string {
 	return fmt.Sprintf("c%d", b.ids)
 }
 
-func (b *bench) open(account, floor string) *ledgerv1.Command {
+// open takes "floor" or "floor:ceiling".
+func (b *bench) open(account, limits string) *ledgerv1.Command {
+	floor, ceiling, _ := strings.Cut(limits, ":")
 	return &ledgerv1.Command{CommandId: b.id(), Operation: ledgerv1.Operation_OPERATION_OPEN, Account: account, Currency: "USD",
-		Open: &ledgerv1.OpenTerms{Floor: floor}}
+		Open: &ledgerv1.OpenTerms{Floor: floor, Ceiling: ceiling}}
 }
 
 func (b *bench) debit(account, amount string) *ledgerv1.Command {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/big"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -13,27 +14,51 @@ import (
 )
 
 // model is a shard as the design describes it, in big integers and plain maps. It shares no code with the scripts or their Go side
-// except FingerprintOf, which is tested alone.
+// except FingerprintOf, which is tested alone. It forgets nothing.
 type model struct {
 	generation string
 	accounts   map[string]*modelAccount
-	outcomes   map[string]modelOutcome
+	holds      map[string]*modelHold
+	outcomes   map[string]*modelOutcome
 	position   int
 	chain      string
 }
 
 type modelAccount struct {
-	balance, floor *big.Int
-	sequence       int64
-	unit           string
+	balance, held, floor *big.Int
+	ceiling              *big.Int // nil: none
+	sequence             int64
+	unit                 string
+	noDebits, noCredits  bool
+	closed               bool
 	// past are the records it had at each sequence, from sequence 1.
 	past []string
 }
 
-type modelOutcome struct{ payload, said string }
+type modelHold struct {
+	account, counter string
+	left             *big.Int
+	ends             int64 // ms; 0: never
+}
+
+type modelOutcome struct {
+	payload, account string
+	record           string // as Redis hashes it, without the fingerprint
+	// What a reversal needs to know.
+	delta    *big.Int // nil where rejected
+	from     string
+	legs     []modelLeg
+	undone   *big.Int
+	reversal bool
+}
+
+type modelLeg struct {
+	account string
+	amount  *big.Int
+}
 
 func newModel(generation string) *model {
-	return &model{generation: generation, accounts: map[string]*modelAccount{}, outcomes: map[string]modelOutcome{},
+	return &model{generation: generation, accounts: map[string]*modelAccount{}, holds: map[string]*modelHold{}, outcomes: map[string]*modelOutcome{},
 		chain: "0000000000000000000000000000000000000000"}
 }
 
@@ -48,15 +73,32 @@ func number(s string) *big.Int {
 	return n
 }
 
-func (a *modelAccount) record() string {
-	return fmt.Sprintf("%s 0 %d %s %s active", a.balance, a.sequence, a.floor, a.unit)
+func sum(a, b *big.Int) *big.Int  { return new(big.Int).Add(a, b) }
+func less(a, b *big.Int) *big.Int { return new(big.Int).Sub(a, b) }
+
+func (a *modelAccount) status() string {
+	switch {
+	case a.closed:
+		return "closed"
+	case a.noDebits && a.noCredits:
+		return "frozen"
+	case a.noDebits:
+		return "frozen_debit"
+	case a.noCredits:
+		return "frozen_credit"
+	}
+	return "active"
 }
 
-func (a *modelAccount) move(balance *big.Int) {
-	a.balance = balance
-	a.sequence++
-	a.past = append(a.past, a.record())
+func (a *modelAccount) record() string {
+	limits := a.floor.String()
+	if a.ceiling != nil {
+		limits += ":" + a.ceiling.String()
+	}
+	return fmt.Sprintf("%s %s %d %s %s %s", a.balance, a.held, a.sequence, limits, a.unit, a.status())
 }
+
+func (a *modelAccount) available() *big.Int { return less(less(a.balance, a.held), a.floor) }
 
 // payload is what makes two commands with one id the same.
 func payload(c *ledgerv1.Command) string {
@@ -69,33 +111,44 @@ func payload(c *ledgerv1.Command) string {
 	return string(text)
 }
 
-// decide answers in the short form of said.
+// decide answers "[remembered |reused ]<record>".
 func (m *model) decide(c *ledgerv1.Command, refusal string, now time.Time) string {
 	if known, ok := m.outcomes[c.GetCommandId()]; ok {
 		if known.payload == payload(c) {
-			return "remembered " + known.said
+			return "remembered " + known.record
 		}
-		return "reused " + known.said
+		return "reused " + known.record
 	}
-	word, delta := refusal, "0"
-	if refusal == "" {
-		if word = m.condition(c, now); word == "" {
-			word, delta = m.effect(c)
-		}
+	o := &modelOutcome{payload: payload(c), account: c.GetAccount(), undone: new(big.Int)}
+	word, tail := refusal, ""
+	if word == "" {
+		word = m.condition(c, now)
 	}
-	record, after := "-", "-"
-	if a := m.accounts[c.GetAccount()]; a != nil {
-		record, after = a.record(), fmt.Sprintf("%s@%d", a.balance, a.sequence)
+	if word == "" {
+		word, tail = m.effect(c, o, now.UnixMilli())
+	}
+	delta, record := "0", "-"
+	a := m.accounts[c.GetAccount()]
+	if word == "" {
+		word, delta = "applied", o.delta.String()
+		a.sequence++
+		a.past = append(a.past, a.record())
+	} else {
+		o.delta = nil
+	}
+	if a != nil {
+		record = a.record()
 	}
 	m.position++
+	o.record = fmt.Sprintf("%d %d %s %s %s%s", m.position, now.UnixMilli(), word, delta, record, tail)
 	fingerprint := FingerprintOf(c)
-	sum := sha1.Sum(fmt.Appendf(nil, "%s%s\n%s%d %d %s %s %s", m.chain, c.GetCommandId(), fingerprint[:],
-		m.position, now.UnixMilli(), word, delta, record))
-	m.chain = hex.EncodeToString(sum[:])
-	outcome := word + " " + delta + " " + after
-	m.outcomes[c.GetCommandId()] = modelOutcome{payload: payload(c), said: outcome}
-	return outcome
+	hash := sha1.Sum(fmt.Appendf(nil, "%s%s\n%s%s", m.chain, c.GetCommandId(), fingerprint[:], o.record))
+	m.chain = hex.EncodeToString(hash[:])
+	m.outcomes[c.GetCommandId()] = o
+	return o.record
 }
+
+var modelUnits = map[string]string{"USD": "USD/2", "JPY": "JPY/0"}
 
 func (m *model) condition(c *ledgerv1.Command, now time.Time) string {
 	a := m.accounts[c.GetAccount()]
@@ -104,56 +157,122 @@ func (m *model) condition(c *ledgerv1.Command, now time.Time) string {
 		return "DEADLINE_PASSED"
 	case c.ExpectedSequence != nil && a != nil && c.GetExpectedSequence() != uint64(a.sequence):
 		return "SEQUENCE_MISMATCH"
+	case c.GetOperation() == ledgerv1.Operation_OPERATION_OPEN || c.GetOperation() == ledgerv1.Operation_OPERATION_REPAIR:
+		return ""
+	case a == nil:
+		return "ACCOUNT_UNKNOWN"
+	case c.GetCurrency() != "" && a.unit != modelUnits[c.GetCurrency()]:
+		return "CURRENCY_MISMATCH"
 	}
 	return ""
 }
 
 var modelLimit = new(big.Int).Exp(big.NewInt(10), big.NewInt(18), nil) // the first number that is too large
 
-func (m *model) effect(c *ledgerv1.Command) (word, delta string) {
-	a := m.accounts[c.GetAccount()]
-	unit := map[string]string{"USD": "USD/2", "JPY": "JPY/0"}[c.GetCurrency()]
+// effect changes the model, or answers why not. Of an applied command it notes delta and booking, and returns the tail of its record.
+func (m *model) effect(c *ledgerv1.Command, o *modelOutcome, now int64) (word, tail string) {
+	a, amount := m.accounts[c.GetAccount()], number(c.GetAmount())
+	o.delta = new(big.Int)
 	switch c.GetOperation() {
 	case ledgerv1.Operation_OPERATION_OPEN:
-		if a != nil {
-			return "ACCOUNT_EXISTS", "0"
-		}
-		a = &modelAccount{floor: number(c.GetOpen().GetFloor()), unit: unit}
-		a.move(new(big.Int))
-		m.accounts[c.GetAccount()] = a
-		return "applied", "0"
+		return m.open(c), ""
 	case ledgerv1.Operation_OPERATION_REPAIR:
-		return m.repair(c), "0"
-	default: // debit and credit
-	}
-	amount := number(c.GetAmount())
-	switch {
-	case a == nil:
-		return "ACCOUNT_UNKNOWN", "0"
-	case a.unit != unit:
-		return "CURRENCY_MISMATCH", "0"
-	case c.GetOperation() == ledgerv1.Operation_OPERATION_DEBIT:
-		rest := new(big.Int).Sub(a.balance, amount)
-		if rest.Cmp(a.floor) < 0 {
-			return "INSUFFICIENT_FUNDS", "0"
+		return m.repair(c), ""
+	case ledgerv1.Operation_OPERATION_HOLD:
+		return m.hold(c, a, amount, now)
+	case ledgerv1.Operation_OPERATION_CAPTURE:
+		return m.capture(c, o, a, amount, now)
+	case ledgerv1.Operation_OPERATION_RELEASE:
+		return m.release(c, a, amount)
+	case ledgerv1.Operation_OPERATION_REVERSE:
+		return m.reverse(c, o, a, amount)
+	case ledgerv1.Operation_OPERATION_SET_LIMITS, ledgerv1.Operation_OPERATION_FREEZE, ledgerv1.Operation_OPERATION_UNFREEZE, ledgerv1.Operation_OPERATION_CLOSE:
+		return a.terms(c), ""
+	case ledgerv1.Operation_OPERATION_CREDIT:
+		o.delta, o.from = amount, c.GetOrigin().GetAccount()
+		word = a.cannotTake(amount)
+	case ledgerv1.Operation_OPERATION_ADJUST, ledgerv1.Operation_OPERATION_RETURN:
+		o.delta = amount
+		if sum(a.balance, amount).CmpAbs(modelLimit) >= 0 {
+			word = "LIMIT_EXCEEDED"
 		}
-		a.move(rest)
-		return "applied", "-" + amount.String()
+	default: // debit, transfer
+		o.delta = new(big.Int).Neg(amount)
+		word = a.cannotGive(amount, false)
 	}
-	sum := new(big.Int).Add(a.balance, amount)
-	if sum.CmpAbs(modelLimit) >= 0 {
-		return "LIMIT_EXCEEDED", "0"
+	if word != "" {
+		return word, ""
 	}
-	a.move(sum)
-	return "applied", amount.String()
+	o.legs = sides(c, o.delta)
+	a.balance = sum(a.balance, o.delta)
+	return "", o.booking()
 }
 
-// repair of an account that is right already, seen as it once was: nothing but the sequence changes.
-func (m *model) repair(c *ledgerv1.Command) string {
-	a, seen := m.accounts[c.GetAccount()], c.GetRepair().GetSeen()
-	if c.GetRepair().GetGeneration() != m.generation || a == nil || seen == nil || int64(seen.GetSequence()) > a.sequence {
-		return "SEQUENCE_MISMATCH"
+// cannotGive is why an amount cannot be taken off the account.
+func (a *modelAccount) cannotGive(amount *big.Int, overdraw bool) string {
+	switch {
+	case a.closed:
+		return "ACCOUNT_CLOSED"
+	case a.noDebits:
+		return "ACCOUNT_FROZEN"
+	case overdraw && less(a.balance, amount).CmpAbs(modelLimit) >= 0:
+		return "LIMIT_EXCEEDED"
+	case !overdraw && a.available().Cmp(amount) < 0:
+		return "INSUFFICIENT_FUNDS"
 	}
-	a.move(a.balance)
-	return "applied"
+	return ""
+}
+
+// cannotTake is why an amount cannot be put on the account.
+func (a *modelAccount) cannotTake(amount *big.Int) string {
+	after := sum(a.balance, amount)
+	switch {
+	case a.closed:
+		return "ACCOUNT_CLOSED"
+	case a.noCredits:
+		return "ACCOUNT_FROZEN"
+	case after.CmpAbs(modelLimit) >= 0 || (a.ceiling != nil && after.Cmp(a.ceiling) > 0):
+		return "LIMIT_EXCEEDED"
+	}
+	return ""
+}
+
+// sides are the other sides of what is booked, without @world where that is all.
+func sides(c *ledgerv1.Command, delta *big.Int) []modelLeg {
+	var legs []modelLeg
+	for _, leg := range c.GetLegs() {
+		legs = append(legs, modelLeg{leg.GetCounterAccount(), number(leg.GetAmount())})
+	}
+	if legs != nil {
+		return legs
+	}
+	counter := c.GetCounterAccount()
+	if c.GetOperation() == ledgerv1.Operation_OPERATION_TRANSFER && !strings.HasPrefix(counter, "@") {
+		counter = "@transit"
+	}
+	if c.GetOperation() == ledgerv1.Operation_OPERATION_ADJUST && counter == "" {
+		counter = "@adjustments"
+	}
+	if counter == "" || (counter == "@world" && c.GetOperation() != ledgerv1.Operation_OPERATION_CAPTURE) {
+		return nil
+	}
+	return []modelLeg{{counter, new(big.Int).Abs(delta)}}
+}
+
+// booking is the end of a record's tail.
+func (o *modelOutcome) booking() string {
+	tail := ""
+	if o.from != "" {
+		tail = "\tfrom\t" + o.from
+	}
+	if len(o.legs) == 1 {
+		return tail + "\tto\t" + o.legs[0].account
+	}
+	for i, leg := range o.legs {
+		if i == 0 {
+			tail += "\tlegs"
+		}
+		tail += "\t" + leg.account + "\t" + leg.amount.String()
+	}
+	return tail
 }

@@ -8,7 +8,7 @@ import (
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
 
-// snapshot reads "balance held sequence floor unit status"; "" is no account.
+// snapshot reads "balance held sequence floor[:ceiling] unit status"; "" is no account.
 func snapshot(t testing.TB, record string) *ledgerv1.AccountSnapshot {
 	t.Helper()
 	if record == "" {
@@ -19,7 +19,12 @@ func snapshot(t testing.TB, record string) *ledgerv1.AccountSnapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &ledgerv1.AccountSnapshot{Balance: f[0], Held: f[1], Sequence: sequence, Floor: f[3], Unit: f[4]}
+	floor, ceiling, _ := strings.Cut(f[3], ":")
+	s := &ledgerv1.AccountSnapshot{Balance: f[0], Held: f[1], Sequence: sequence, Floor: floor, Ceiling: ceiling, Unit: f[4]}
+	if len(f) == 6 && f[5] != "active" { // which is what an empty one means
+		s.Status = f[5]
+	}
+	return s
 }
 
 func (b *bench) repair(account, seen, log, generation string) *ledgerv1.Command {

@@ -33,7 +33,7 @@ var (
 	ErrCorrupt = errors.New("redis holds a corrupt record")
 )
 
-// TooOldError: some commands of a call were asked for so long ago that their outcomes may be forgotten. Look up those before Since, in a
+// A TooOldError says that some commands of a call were asked for so long ago that their outcomes may be forgotten. Look up those before Since, in a
 // ClickHouse that is complete through Forgotten; apply what is not found there, with LookedUp.
 type TooOldError struct {
 	Since     time.Time // what was asked for later has no forgotten outcome

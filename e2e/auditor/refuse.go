@@ -166,7 +166,10 @@ func number(text, invalid string) (*big.Int, string) {
 // unitOf is the unit of a currency with its exponent, of those that the workloads know; "" for any other.
 func unitOf(currency string) string {
 	code, _, _ := strings.Cut(currency, "/")
-	unit := map[string]string{"EUR": "EUR/2", "USD": "USD/2", "JPY": "JPY/0"}[code]
+	unit := map[string]string{"EUR": "EUR/2", "USD": "USD/2", "JPY": "JPY/0", "CHF": "CHF/2", "PLN": "PLN/2", "HUF": "HUF/2"}[code]
+	if currency == "DEM/2" || currency == "POINTS/0" {
+		return currency // ISO 4217 has no exponent for them
+	}
 	if currency != code && currency != unit {
 		return ""
 	}

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hotledger/hotledger/e2e/auditor"
 	"github.com/hotledger/hotledger/sandbox"
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -130,7 +131,7 @@ func runSeed(ctx context.Context, o Options, seed uint64, rows *sandbox.ClickHou
 
 // report is what one seed did.
 type report struct {
-	commands, events    int
+	verdict             *auditor.Verdict
 	operations, unknown int
 	hits                int // requests and answers that were spoiled
 	quiet, took         time.Duration
@@ -189,7 +190,7 @@ func (w *world) play(ctx context.Context) (*report, error) {
 	unwatched()
 	watcher.Wait()
 	verdict := w.judge(ctx, quiet == nil)
-	r.commands, r.events = verdict.Commands, verdict.Events
+	r.verdict = verdict
 	var problems []string
 	r.operations, r.unknown, problems = w.historian.check()
 	for _, p := range problems {
@@ -207,7 +208,7 @@ func (w *world) waves(ctx context.Context) error {
 	for _, wave := range w.plan.Waves {
 		w.sleep(ctx, time.Until(w.started.Add(wave.At)))
 		records, _ := w.load.Draw(wave.Commands)
-		if err := w.send(ctx, records); err != nil {
+		if err := w.send(ctx, append(records, w.load.Again(wave.Again)...)); err != nil {
 			return err
 		}
 	}
@@ -223,12 +224,12 @@ func (w *world) send(ctx context.Context, records []*kgo.Record) error {
 
 func (r *report) print(out io.Writer, w *world) {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) } // to a terminal or a buffer
-	verdict := "ok"
+	verdict, v := "ok", r.verdict
 	if len(w.complaints) > 0 {
 		verdict = "VIOLATED"
 	}
-	say("seed %d %s  %.1f s (quiet %.1f s)  %d commands, %d events, %d operations (%d unknown), %d spoiled | faults %s | recoveries %s | reconciliations %s\n",
-		w.plan.Seed, verdict, r.took.Seconds(), r.quiet.Seconds(), r.commands, r.events, r.operations, r.unknown, r.hits, counts(r.faults), counts(r.recoveries), counts(w.runs))
+	say("seed %d %s  %.1f s (quiet %.1f s)  %d commands, %d events, %d transfers (%d returned), %d holds, %d reversals, %d forgotten; %d operations (%d unknown), %d spoiled | faults %s | recoveries %s | reconciliations %s\n",
+		w.plan.Seed, verdict, r.took.Seconds(), r.quiet.Seconds(), v.Commands, v.Events, v.Transfers, v.Returned, v.Holds, v.Reversals, v.Forgotten, r.operations, r.unknown, r.hits, counts(r.faults), counts(r.recoveries), counts(w.runs))
 	if len(w.complaints) == 0 {
 		return
 	}
@@ -237,7 +238,8 @@ func (r *report) print(out io.Writer, w *world) {
 		broker = " --kafka apache"
 	}
 	say("  run it again: go run ./cmd/chaos --seeds 1 --seed %d%s   logs: %s\n", w.plan.Seed, broker, w.dir)
-	say("  %d writers, %d projectors, batches of %d, rebuilds from clickhouse: %t\n", w.plan.Writers, w.plan.Projectors, w.plan.BatchRecords, w.plan.FromClickHouse)
+	say("  %d writers, %d projectors, batches of %d, rebuilds from clickhouse: %t, window %s, stamped: %t\n",
+		w.plan.Writers, w.plan.Projectors, w.plan.BatchRecords, w.plan.FromClickHouse, w.plan.Window, w.plan.Stamped)
 	for _, c := range w.complaints {
 		say("  - %s\n", c)
 	}

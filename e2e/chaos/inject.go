@@ -237,19 +237,20 @@ func (w *world) fork(ctx context.Context, f Fault) error {
 	})
 }
 
+// loseKey deletes one key of a shard, or the mark that ties it to the others, or half of the head.
 func (w *world) loseKey(ctx context.Context, shard int, what string) error {
-	key := func(name string) string { return fmt.Sprintf("ledger:{%d}:%s", shard, name) }
-	switch what {
-	case "accounts-mark":
-		return w.rdb.HDel(ctx, key("accounts"), "").Err()
-	case "outcomes-mark":
-		return w.rdb.HDel(ctx, lua.OutcomesKey(shard), "").Err()
-	case "head-chain":
-		return w.rdb.HDel(ctx, key("head"), "chain").Err()
-	case "outcomes":
-		return w.rdb.Del(ctx, lua.OutcomesKey(shard)).Err()
+	name, mark := strings.CutSuffix(what, "-mark")
+	key := map[string]string{
+		"accounts": lua.AccountsKey(shard), "holds": lua.HoldsKey(shard), "recent": lua.OutcomesKey(shard), "old": lua.OldOutcomesKey(shard),
+		"outbox": lua.OutboxKey(shard), "head": lua.HeadKey(shard), "head-chain": lua.HeadKey(shard),
+	}[name]
+	switch {
+	case what == "head-chain":
+		return w.rdb.HDel(ctx, key, "chain").Err()
+	case mark:
+		return w.rdb.HDel(ctx, key, "").Err()
 	}
-	return w.rdb.Del(ctx, key(what)).Err()
+	return w.rdb.Del(ctx, key).Err()
 }
 
 // trap starts the writer so that it kills itself at a step. Steps of a recovery need something to recover from.

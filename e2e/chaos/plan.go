@@ -102,10 +102,10 @@ func (f Fault) String() string {
 	return text
 }
 
-// Wave is a burst of commands.
+// Wave is a burst of commands, and of such as were sent before: late retries, redeliveries.
 type Wave struct {
-	At       time.Duration
-	Commands int
+	At              time.Duration
+	Commands, Again int
 }
 
 // Plan is everything that a seed decides. What it cannot decide is the timing of threads and processes.
@@ -115,6 +115,8 @@ type Plan struct {
 	Writers, Projectors int
 	BatchRecords        int
 	FromClickHouse      bool          // shards are rebuilt from ClickHouse and the log's tail, where it proves to be a prefix
+	Window              time.Duration // for how long Redis remembers outcomes at least; 0 = for ever
+	Stamped             bool          // commands say when they were first asked for
 	Active              time.Duration // how long there are waves and faults
 	Waves               []Wave
 	Faults              []Fault
@@ -145,9 +147,10 @@ func Draw(seed uint64, apache bool, kinds ...Kind) Plan {
 	p := Plan{Seed: seed, Apache: apache, Writers: 1 + r.IntN(3), Projectors: 1 + r.IntN(2), Active: activePhase}
 	p.BatchRecords = []int{20, 100, 1000}[r.IntN(3)]
 	for range wavesMin + r.IntN(5) {
-		p.Waves = append(p.Waves, Wave{At: within(r, p.Active), Commands: 50 + r.IntN(400)})
+		p.Waves = append(p.Waves, Wave{At: within(r, p.Active), Commands: 50 + r.IntN(400), Again: one(r, 0, 0, 50)})
 	}
-	p.FromClickHouse = r.IntN(2) == 0
+	p.FromClickHouse, p.Stamped = r.IntN(2) == 0, r.IntN(2) == 0
+	p.Window = one(r, 0, 168*time.Hour, time.Second, time.Second, 3*time.Second)
 	for range faultsMin + r.IntN(faultsMore+1) {
 		p.Faults = append(p.Faults, drawFault(r, p.Active, kinds))
 	}
@@ -191,7 +194,7 @@ func detail(r *rand.Rand, f *Fault) {
 	case RedisFork, WriterDieCommit, Rebalance, WriterKill, ProjectorKill, ProjectorLeave:
 		f.For = within(r, 1500*time.Millisecond)
 	case RedisLoseKey:
-		f.Detail = one(r, "accounts", "outcomes", "outbox", "head", "accounts-mark", "outcomes-mark", "head-chain")
+		f.Detail = one(r, "accounts", "holds", "recent", "old", "outbox", "head", "accounts-mark", "holds-mark", "recent-mark", "old-mark", "head-chain")
 	case RedisFlush, RedisCut, RedisFull, KafkaKill, ClickHouseRefuse, ClickHouseKill:
 		f.For = short
 	case RedisLoseReplies, ClickHouseLose:

@@ -84,7 +84,7 @@ func (w *world) environment(redisAddr, rowsAddr string) []string {
 		"REDIS_TIMEOUT=300ms", "LEDGER_WRITER_REDIS_BUDGET=700ms", "LEDGER_WRITER_TRANSACTION_TIMEOUT=1200ms", "LEDGER_WRITER_SESSION_TIMEOUT=1800ms",
 		"LEDGER_WRITER_IDLE_CHECK=1s", fmt.Sprintf("LEDGER_WRITER_BATCH_RECORDS=%d", w.plan.BatchRecords),
 		"PROJECTOR_BATCH_WAIT=150ms", "PROJECTOR_INSERT_TIMEOUT=2s", "PROJECTOR_BATCH_ROWS=300",
-		fmt.Sprintf("LEDGER_WRITER_REBUILD_FROM_CLICKHOUSE=%t", w.plan.FromClickHouse),
+		fmt.Sprintf("LEDGER_WRITER_REBUILD_FROM_CLICKHOUSE=%t", w.plan.FromClickHouse), fmt.Sprintf("LEDGER_WRITER_DEDUPE_WINDOW=%s", w.plan.Window),
 		"PRODUCER_OUTCOME_TIMEOUT=3s", "PRODUCER_SOURCE=chaos", "RECONCILER_BARRIER_TIMEOUT=8s", "RECONCILER_OUTCOME_TIMEOUT=8s",
 	}
 }
@@ -92,7 +92,7 @@ func (w *world) environment(redisAddr, rowsAddr string) []string {
 // newWorld starts everything of a seed, healthy.
 func newWorld(ctx context.Context, plan Plan, rows *sandbox.ClickHouse, programs binaries, dir string) (w *world, err error) {
 	w = &world{plan: plan, dir: dir, shared: rows, load: workload.New(plan.Seed, shards), runs: map[reconciler.Verdict]int{}}
-	w.load.ReplyTo, w.load.Strays = "chaos-workload", true
+	w.load.ReplyTo, w.load.Strays, w.load.Stamped = "chaos-workload", true, plan.Stamped
 	defer func() {
 		if err != nil {
 			w.end()

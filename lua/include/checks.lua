@@ -2,7 +2,7 @@
 -- of it to @world: "\tto\t<account>", "\tlegs\t<account>\t<amount>...", and before it "\tfrom\t<account>" at the far end of a transfer.
 
 -- The shapes of terms: all combinations of one word of each list. How large a number may be is decided with the account.
-local AMOUNT, ID, ANY = '[1-9]%d*', '[^\t\n]+', '[^\n]*'
+local AMOUNT, ID, EXTERNAL = '[1-9]%d*', '[^\t\n]+', '@[^\t\n]*'
 local function shapes(...)
     local all = { '^' }
     for _, words in ipairs({ ... }) do
@@ -17,10 +17,10 @@ end
 -- Made when they are first needed: most calls hold nothing but debits and credits.
 local made
 local function make_shapes()
-    local FLOOR, BOOKING, DIRECTION = { '0', '%-' .. AMOUNT }, { '$', '\t' .. ANY .. '$' }, { 'debit$', 'credit$', 'both$' }
+    local FLOOR, BOOKING, DIRECTION = { '0', '%-' .. AMOUNT }, { '$', '\t' }, { 'debit$', 'credit$', 'both$' }
     return {
         open = shapes(FLOOR, { '$', ':0$', ':' .. AMOUNT .. '$' }),
-        hold = shapes({ AMOUNT .. '\t' }, { '%d+\t', '%-\t' }, { '[^\t\n]*$' }),
+        hold = shapes({ AMOUNT .. '\t' }, { '%d+\t', '%-\t' }, { '$', EXTERNAL .. '$' }),
         capture = shapes({ ID .. '\t' }, { AMOUNT, '%-' }, BOOKING),
         release = shapes({ ID .. '\t' }, { AMOUNT .. '$', '%-$' }),
         reverse = shapes({ ID .. '\t' }, { AMOUNT, '%-' }, { '\t[01]$' }),
@@ -31,7 +31,15 @@ local function make_shapes()
     }
 end
 
+local function well_formed_booking(text)
+    return text == '' or string.find(text, '^\tto\t' .. EXTERNAL .. '$') or string.find(text, '^\tfrom\t' .. ID .. '\tto\t' .. EXTERNAL .. '$')
+        or string.find(text, '^\tlegs\t' .. EXTERNAL .. '\t' .. AMOUNT .. '\t') and string.gsub(text, '\t' .. EXTERNAL .. '\t' .. AMOUNT, '') == '\tlegs'
+end
+
+local BEFORE_BOOKING = { capture = '^[^\t]+\t[^\t]+(.*)$', adjust = '^[^\t]+(.*)$' }
 local function well_formed(operation, terms)
+    local before = BEFORE_BOOKING[operation]
+    if before and not well_formed_booking(string.match(terms, before) or '') then return false end
     made = made or make_shapes()
     for _, shape in ipairs(made[operation] or {}) do
         if string.find(terms, shape) then return true end
@@ -41,20 +49,26 @@ end
 
 -- Amount and booking of a debit or credit, taken apart; nothing where they are not well-formed.
 local function amount_and_booking(terms)
-    local text, booking = string.match(terms, '^(' .. AMOUNT .. ')(' .. ANY .. ')$')
-    if not text or #text > 18 or not (booking == '' or string.byte(booking) == 9) then return nil end
+    local text, booking = string.match(terms, '^(' .. AMOUNT .. ')(.*)$')
+    if not text or #text > 18 or not well_formed_booking(booking) then return nil end
     local high, low = amount(text)
     return { high = high, low = low, amount = text, negative = '-' .. text, booking = booking ~= '' and booking or nil }
 end
 
+local NEEDS_UNIT = { open = true, debit = true, credit = true, hold = true, adjust = true, repair = true }
+
 -- What commands of this call ask for, understood once: text -> verb, its function, terms, unit, conditions if any, and what the terms say.
 local asks = {}
 
+-- Verbs that concern something besides the account.
+local NAMES = { hold = 'hold', capture = 'hold', release = 'hold', reverse = 'command' }
+
 -- ask = "verb \n unit \n deadline ms or - \n sequence or - \n terms". Go checked the same before; here it must hold whoever sends it.
 local function understand(text)
-    local verb, unit, deadline, sequence, terms = string.match(text, '^([a-z_]+)\n([A-Z0-9_/]*)\n([%d-]+)\n([%d-]+)\n(' .. ANY .. ')$')
+    local verb, unit, deadline, sequence, terms = string.match(text, '^([a-z_]+)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)$')
     if not verb then return nil, 'ask' end
-    if unit ~= '' and not string.find(unit, '^[A-Z0-9_]+/%d+$') then return nil, 'unit' end
+    if not (deadline == '-' or string.find(deadline, '^%-?%d+$')) or not (sequence == '-' or string.find(sequence, '^%d+$')) then return nil, 'conditions' end
+    if unit == '' and NEEDS_UNIT[verb] or unit ~= '' and not string.find(unit, '^[A-Z0-9_]+/%d+$') then return nil, 'unit' end
     local ask
     if verb == 'debit' or verb == 'credit' then
         ask = amount_and_booking(terms)
@@ -71,7 +85,7 @@ local function understand(text)
     if deadline ~= '-' then ask.deadline = tonumber(deadline) end
     if sequence ~= '-' then ask.sequence = tonumber(sequence) end
     ask.conditional = ask.deadline or ask.sequence
-    ask.names_hold, ask.names_command = verb == 'capture' or verb == 'release', verb == 'reverse'
+    ask.names = NAMES[verb]
     asks[text] = ask
     return ask
 end

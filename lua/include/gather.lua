@@ -15,9 +15,9 @@ local function gather()
             place[name] = #names
         end
         last = name
-        if ask.names_hold then
-            held[#held + 1] = string.match(ask.terms, '^[^\t]+')
-        elseif ask.names_command then
+        if ask.names == 'hold' then
+            held[#held + 1] = ask.verb == 'hold' and id or string.match(ask.terms, '^[^\t]+')
+        elseif ask.names == 'command' then
             reversed[#reversed + 1] = string.match(ask.terms, '^[^\t]+')
         end
     end

@@ -3,8 +3,8 @@
 local holds, touched_holds = {}, {}
 
 local function hold_of(record)
-    local remaining, expires, counter, name = string.match(record, '^(%d+)\t([^\t]+)\t([^\t]*)\t([^\t]+)$')
-    if not remaining or #remaining > 18 then return nil end
+    local remaining, expires, counter, name = string.match(record, '^([1-9]%d*)\t([%d-]+)\t([^\t]*)\t([^\t]+)$')
+    if not remaining or #remaining > 18 or not (expires == '-' or string.find(expires, '^%d+$')) then return nil end
     local high, low = amount(remaining)
     return { high = high, low = low, expires = expires, counter = counter, account = name }
 end
@@ -24,6 +24,7 @@ local function expired(expires) return expires ~= '-' and tonumber(expires) <= t
 local function hold(a, ask, id)
     if a.no_debit then return a.no_debit end
     local given, expires, counter = string.match(ask.terms, '^(%d+)\t([^\t]+)\t([^\t]*)$')
+    if holds[id] then return 'COMMAND_ID_REUSED' end -- its outcome is forgotten, the hold is not: what is held must not be booked over
     if expired(expires) then return 'HOLD_EXPIRED' end
     local high, low = amount(given)
     local left_high, left_low = minus(a.balance_high, a.balance_low, high, low)

@@ -39,13 +39,22 @@ local function share(whole, total, given)
     return high, low, digits(total_high, total_low)
 end
 
+-- What the tail of a record says of the other side, with the tabs before it: who sent it, and where it went. Word by word from the front: a hold's
+-- id or an account may be "to" or "legs".
+local function booked(tail)
+    tail = string.gsub(tail, '^\thold\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*', '')
+    local from, rest = string.match(tail, '^(\tfrom\t[^\t]*)(.*)$')
+    rest = rest or tail
+    return from or '', string.match(rest, '^\tto\t.*$') or '', string.match(rest, '^\tlegs\t.*$')
+end
+
 -- reverse: terms = "command id \t amount or - \t 1: may break the floor"; undoes a change of this account, never more than it was. What it books
 -- goes back to where it came from.
 local function reverse(a, ask, _, fingerprint)
     local named, given, forced = string.match(ask.terms, '^([^\t]+)\t([^\t]+)\t([01])$')
     local id, original, sign, whole, tail = original_of(named, fingerprint)
     if not whole or whole == '0' or string.find(tail, '^\treversed\t') then return 'NOT_REVERSIBLE' end
-    local from, to, legs = string.match(tail, '\tfrom\t[^\t]*') or '', string.match(tail, '\tto\t.*$') or '', string.match(tail, '\tlegs\t.*$')
+    local from, to, legs = booked(tail)
     local near_end = to == '\tto\t@transit' and from == '' -- of a transfer, or a return
     local high, low, total = share(whole, original.total, given)
     if near_end or not high or (legs and digits(high, low) ~= whole) then return 'NOT_REVERSIBLE' end

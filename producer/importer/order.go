@@ -13,10 +13,12 @@ const accountsMin = 10_000
 
 // order keeps the order of the file where the ledger alone would not. The commands of one account are decided in the order in which they are
 // sent; but what is transferred to it arrives by way of another account's shard. So a transfer waits for what its far end was sent before, and
-// what the far end is sent next waits for the transfer.
+// what the far end is sent next waits for the transfer. A reversal may give back to an account that the file does not name: all wait for it.
+// What a refused transfer gives back may come after its account's next command.
 type order struct {
 	own      map[string]*producer.Pending   // the last command of each account
 	arriving map[string][]*producer.Pending // transfers to each account since its last command
+	reversal *producer.Pending              // the last command, if it was one
 	sweepAt  int
 }
 
@@ -31,6 +33,10 @@ func (o *order) wait(ctx context.Context, cmd *ledgerv1.Command) error {
 	if far := farEnd(cmd); far != "" && o.own[far] != nil {
 		pendings = append(pendings, o.own[far])
 	}
+	if o.reversal != nil {
+		pendings = append(pendings, o.reversal)
+		o.reversal = nil
+	}
 	for _, p := range pendings {
 		if _, err := p.Wait(ctx); err != nil {
 			return err
@@ -44,6 +50,9 @@ func (o *order) sent(cmd *ledgerv1.Command, p *producer.Pending) {
 	o.own[cmd.GetAccount()] = p
 	if far := farEnd(cmd); far != "" {
 		o.arriving[far] = append(o.arriving[far], p)
+	}
+	if cmd.GetOperation() == ledgerv1.Operation_OPERATION_REVERSE {
+		o.reversal = p
 	}
 	if len(o.own)+len(o.arriving) >= o.sweepAt {
 		o.sweep()

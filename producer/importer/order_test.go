@@ -72,6 +72,29 @@ func TestTheOrderOfTheFileHoldsAcrossTransfers(t *testing.T) {
 	}
 }
 
+// What a reversed transfer gives back is on its way before the reversal is answered, but to whom, the file does not say.
+func TestEverythingWaitsForAReversal(t *testing.T) {
+	t.Parallel()
+	desk := answering.Open(t)
+	o := newOrder()
+	reversal := debitOf("b")
+	reversal.Operation, reversal.Amount, reversal.Currency = ledgerv1.Operation_OPERATION_REVERSE, "", ""
+	reversal.Reverse = &ledgerv1.ReverseTerms{CommandId: "t-1"}
+	p, err := desk.Client(nil).Send(t.Context(), reversal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.sent(reversal, p)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := o.wait(ended, debitOf("a")); !errors.Is(err, producer.ErrOutcomeUnknown) {
+		t.Errorf("got %v", err)
+	}
+	if err := o.wait(ended, debitOf("a")); err != nil {
+		t.Errorf("one wait is enough: %v", err)
+	}
+}
+
 func TestAccountsWithNothingUnderWayAreForgotten(t *testing.T) {
 	t.Parallel()
 	desk := answering.Open(t)

@@ -1,0 +1,145 @@
+package lua
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The amounts that convert to a number in Lua or elsewhere, and must not.
+var hostileAmounts = []string{
+	"nan", "NaN", "inf", "-inf", "0x10", "1e3", " 5", "5 ", "+5", "05", "1.0", "1.", "-0", "", "９", "1_000", "1\n", "1\x00", "1'", "--1", "1|2", "5\t", "\t5", "--",
+}
+
+const fingerprintOfNothing = "ffffffffffffffff"
+
+// rawCall runs apply.lua past Go, with a good command before these rows.
+func (b *bench) rawCall(header []any, rows ...[]any) ([]any, error) {
+	args := append(slices.Clip(header), "x0", "a", "credit", "5", "USD/2", fingerprintOfNothing, "- -")
+	for _, row := range rows {
+		args = append(args, row...)
+	}
+	return applyScript.Run(b.Context(), b.rdb, LiveKeys(b.shard), args...).Slice()
+}
+
+func (b *bench) rawHeader() []any {
+	return []any{b.head.Position, b.head.Chain, "1700000000000", "0", "1700000000000", "", "bodies"}
+}
+
+func raw(operation, terms, unit string) []any {
+	return []any{"x1", "a", operation, terms, unit, fingerprintOfNothing, "- -"}
+}
+
+// malformedRows are what no command of Go's becomes, by what is wrong with it.
+func malformedRows() map[string][]any {
+	rows := map[string][]any{
+		"no operation": raw("", "5", "USD/2"), "unknown operation": raw("mint", "5", "USD/2"), "a function of Lua's": raw("pairs", "5", "USD/2"),
+		"unit in words": raw("credit", "5", "USD"), "unit with a blank": raw("credit", "5", "US D/2"),
+		"reason in words": raw("refuse", "because", ""), "reason with a blank": raw("refuse", "NO WAY", ""),
+		"repair without log": raw("repair", "|-|g1", "USD/2"), "repair of two parts": raw("repair", "1 0 2 0 USD/2 active|-", "USD/2"),
+		"repair to a bad log": raw("repair", "nan 0 2 0 USD/2 active|-|g1", "USD/2"), "repair to 19 digits": raw("repair", most+"9 0 2 0 USD/2 active|-|g1", "USD/2"),
+		"repair to a bad ceiling": raw("repair", "1 0 2 0:"+most+"9 USD/2 active|-|g1", "USD/2"), "repair to a bad status": raw("repair", "1 0 2 0 USD/2 open|-|g1", "USD/2"),
+		"short fingerprint":   {"x1", "a", "credit", "5", "USD/2", "short", "- -"},
+		"no id":               {"", "a", "credit", "5", "USD/2", fingerprintOfNothing, "- -"},
+		"no account":          {"x1", "", "credit", "5", "USD/2", fingerprintOfNothing, "- -"},
+		"a row cut short":     {"x1", "a", "credit", "5", "USD/2", fingerprintOfNothing},
+		"a row of one":        {"x1"},
+		"open with a booking": raw("open", "0\tto\t@x", "USD/2"), "floor above zero": raw("open", "5", "USD/2"), "ceiling below zero": raw("open", "0:-5", "USD/2"), "no ceiling": raw("open", "0:", "USD/2"),
+		"credit with a blank booking": raw("credit", "5 to @x", "USD/2"), "booking on two lines": raw("credit", "5\tto\t@x\n", "USD/2"), "credit below zero": raw("credit", "-1", "USD/2"), "debit of nothing": raw("debit", "0", "USD/2"),
+		"hold without terms": raw("hold", "5", "USD/2"), "hold without counter": raw("hold", "5\t-", "USD/2"), "hold until soon": raw("hold", "5\tsoon\t", "USD/2"),
+		"hold until before 1970": raw("hold", "5\t-5\t", "USD/2"), "hold of nothing": raw("hold", "0\t-\t", "USD/2"), "hold below zero": raw("hold", "-1\t-\t", "USD/2"), "hold for a controlled account": raw("hold", "5\t-\tb", "USD/2"), "hold of more": raw("hold", "5\t-\t\tx", "USD/2"),
+		"capture without hold": raw("capture", "\t5", ""), "capture without amount": raw("capture", "h", ""), "capture of nothing": raw("capture", "h\t0", ""), "capture below zero": raw("capture", "h\t-1", ""),
+		"capture with a blank booking": raw("capture", "h\t5 to", ""), "release without hold": raw("release", "\t-", ""), "release of nothing": raw("release", "h\t0", ""), "release with a booking": raw("release", "h\t5\tto\t@x", ""),
+		"reversal of nothing named": raw("reverse", "\t-\t0", ""), "reversal of zero": raw("reverse", "c1\t0\t0", ""), "reversal below zero": raw("reverse", "c1\t-1\t0", ""), "reversal with a word": raw("reverse", "c1\t-\tyes", ""),
+		"reversal of a total": raw("reverse", "c1\n\t-\t0", ""), "reversal of two words": raw("reverse", "c1\t-", ""),
+		"limits of nothing": raw("set_limits", "", ""), "one limit": raw("set_limits", "-", ""), "positive floor": raw("set_limits", "5\t-", ""), "negative ceiling": raw("set_limits", "-\t-5", ""), "a ceiling in words": raw("set_limits", "-\tNONE", ""), "no floor in words": raw("set_limits", "none\t-", ""),
+		"freeze in a direction": raw("freeze", "up", ""), "freeze nothing": raw("freeze", "", ""), "unfreeze in a direction": raw("unfreeze", "debit ", ""), "close with terms": raw("close", "0", ""),
+		"adjust nothing": raw("adjust", "0", "USD/2"), "adjust with a blank booking": raw("adjust", "5 to", "USD/2"), "adjust with a sign": raw("adjust", "+5", "USD/2"),
+	}
+	for operation, terms := range map[string]string{"open": "0", "debit": "5", "credit": "5", "hold": "5\t-\t", "adjust": "5", "repair": "1 0 2 0 USD/2 active|-|g1"} {
+		rows[operation+" without a unit"] = raw(operation, terms, "")
+	}
+	for _, conditions := range []string{"", "-", "--", "- ", " -", "soon -", "- soon", "- -1", "5", "5 5 5", "1e3 -", "0x5 -", "- 5 ", "-\t-"} {
+		rows["conditions "+conditions] = []any{"x1", "a", "credit", "5", "USD/2", fingerprintOfNothing, conditions}
+	}
+	for _, booking := range []string{
+		"x", "\t", "\tto", "\tto\t", "\tto\tb", "\tto\t@x\ty", "\tto\t@x\n", "\tfrom\ta", "\tfrom\ta\tto\tb", "\tfrom\t\tto\t@x", "\tto\t@x\tfrom\ta", "\treversed\tc\t5", "\thold\th\t5\t-\t",
+		"\tlegs", "\tlegs\t@x", "\tlegs\t@x\t5", "\tlegs\t@x\t0", "\tlegs\t@x\t-5", "\tlegs\tb\t5", "\tlegs\t@x\t3\t@y", "\tlegs\t@x\t3\t@y\t2\n", "\tlegs\t@x\t3\t\t@y\t2", "\tLEGS\t@x\t3\t@y\t2", "\tlegs\t@x\t3\tlegs\t@y\t2",
+	} {
+		for operation, terms := range map[string]string{"credit": "5", "debit": "5", "adjust": "-5", "capture": "h\t5"} {
+			rows[operation+" booked"+booking] = raw(operation, terms+booking, "USD/2")
+		}
+	}
+	for _, amount := range hostileAmounts {
+		for operation, terms := range map[string]string{
+			"credit": "?", "debit": "?", "adjust": "?", "open": "?", "open with a ceiling": "0:?", "hold": "?\t-\t", "hold until": "5\t?\t", "capture": "h\t?", "release": "h\t?", "reverse": "c1\t?\t0",
+			"set_limits": "?\t-", "set_limits with a ceiling": "-\t?",
+		} {
+			if operation == "hold until" && amount == "05" {
+				continue // a time, not an amount
+			}
+			verb, _, _ := strings.Cut(operation, " ")
+			rows[operation+" "+amount] = raw(verb, strings.Replace(terms, "?", amount, 1), "USD/2")
+		}
+	}
+	return rows
+}
+
+func TestMalformedArgumentsChangeNothingEvenPastGo(t *testing.T) {
+	t.Parallel()
+	b := busy(t, setup(t))
+	b.apply(as("h", b.hold("a", "9", 0)))
+	invalid := func(what string, header []any, rows ...[]any) {
+		b.untouched(what, func() {
+			if reply, err := b.rawCall(header, rows...); !redis.HasErrorPrefix(err, "INVALID_ARGUMENT") {
+				t.Fatalf("%s: answered %v %v", what, reply, err) // the rest would meet another head
+			}
+		})
+	}
+	for what, row := range malformedRows() {
+		invalid(what, b.rawHeader(), row)
+	}
+	for at, name := range map[int]string{2: "now", 3: "window", 4: "asked"} {
+		for _, clock := range []string{"", "-1", "now", "1.5", "1e3", " 1", "1\n"} {
+			header := b.rawHeader()
+			header[at] = clock
+			invalid(name+" "+clock, header)
+		}
+	}
+	if reply, err := b.rawCall(b.rawHeader(), raw("debit", "5", "USD/2")); err != nil || reply[0] != decidedWord { // what all of them were without their faults
+		t.Errorf("a good call: %v %v", reply, err)
+	}
+}
+
+// Go lets no number of more than 18 digits through. If it did, the account would refuse it.
+func TestNumbersBeyond18DigitsAreRefusedEvenPastGo(t *testing.T) {
+	t.Parallel()
+	b := busy(t, setup(t))
+	b.apply(as("h", b.hold("a", "9", 0)))
+	for _, digits := range []string{"1000000000000000000", "9223372036854775808", "18446744073709551616", strings.Repeat("9", 400)} {
+		for operation, terms := range map[string]string{
+			"adjust": "?", "adjust down": "-?", "open": "-?", "open with a ceiling": "0:?", "hold": "?\t-\t", "capture": "h\t?", "release": "h\t?", "reverse": "c2\t?\t1",
+			"set_limits": "-?\t-", "set_limits with a ceiling": "-\t?",
+		} {
+			verb, _, _ := strings.Cut(operation, " ")
+			row := raw(verb, strings.Replace(terms, "?", digits, 1), "USD/2")
+			row[0] = b.id()
+			if verb == "open" {
+				row[1] = "new"
+			}
+			before, holds := b.record("a"), b.rdb.HGet(t.Context(), HoldsKey(b.shard), "h").Val()
+			header := b.rawHeader()
+			reply, err := applyScript.Run(t.Context(), b.rdb, LiveKeys(b.shard), append(header, row...)...).Slice()
+			if err != nil || reply[0] != decidedWord || strings.Contains(reply[3].(string), " applied ") { //nolint:forcetypeassert // a script's words
+				t.Fatalf("%s %.30s: answered %v %v", operation, digits, reply, err)
+			}
+			if after := b.record("a"); after != before || b.record("new") != "" || b.rdb.HGet(t.Context(), HoldsKey(b.shard), "h").Val() != holds {
+				t.Errorf("%s %.30s: %q became %q, the hold %q", operation, digits, before, after, holds)
+			}
+			b.head, err = parseHead(reply[1].(string), reply[2].(string)) //nolint:forcetypeassert // a script's words
+			b.ok(err)
+		}
+	}
+}
