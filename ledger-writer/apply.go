@@ -13,60 +13,72 @@ import (
 	"github.com/hotledger/hotledger/lua"
 )
 
-// callBytesMax bounds one call of the script: Redis copies the arguments, and other clients wait meanwhile.
-const callBytesMax = 1 << 20
-
 // apply lets Redis decide the batch, in rounds: each sends one call per shard, and a shard's next call starts from the head that its last
-// one returned.
+// one returned. While Redis works on one round, the outcomes of the last one are published, and the commands of the next one decoded.
 func (w *Writer) apply(ctx context.Context, b *batch) error {
+	w.decode(b)
 	for {
-		var calls []lua.Call
-		var parts []*part
-		for _, p := range b.parts {
-			if next := p.next(); len(next) > 0 {
-				call := lua.Call{Shard: p.shard.number, Expected: p.shard.head, Now: time.Now(), Commands: next}
-				if err := call.CheckClock(); err != nil {
-					return err
-				}
-				calls = append(calls, call)
-				parts = append(parts, p)
-			}
+		calls, parts, err := b.calls()
+		if err != nil {
+			return err
 		}
 		if len(calls) == 0 {
 			return nil
 		}
-		start := time.Now()
-		results, err := w.decide(ctx, calls)
-		if err != nil {
-			return err
+		deciding := w.decideBeside(ctx, calls)
+		w.publishDecided(b)
+		w.decode(b)
+		round := <-deciding
+		if round.err != nil {
+			return round.err
 		}
-		w.metrics.applySeconds.Observe(time.Since(start).Seconds())
-		for i, r := range results {
+		for i, r := range round.results {
 			parts[i].take(r)
 		}
 	}
 }
 
-// next returns the commands of a part's next call, within the limits of one call.
-func (p *part) next() []lua.Command {
-	rest := p.commands[len(p.decisions):]
-	bytes := 0
-	for i, c := range rest {
-		bytes += len(c.Body)
-		if i == lua.CommandsMax || (bytes > callBytesMax && i > 0) {
-			return rest[:i]
+// calls are the next calls of all shards; none when the batch is done.
+func (b *batch) calls() (calls []lua.Call, parts []*part, err error) {
+	for _, p := range b.parts {
+		next := p.commands[len(p.decisions):]
+		if len(next) == 0 {
+			continue
 		}
+		call := lua.Call{Shard: p.shard.number, Expected: p.at.Head, Now: time.Now(), Commands: next}
+		if err := call.CheckClock(); err != nil {
+			return nil, nil, err
+		}
+		calls, parts = append(calls, call), append(parts, p)
 	}
-	return rest
+	return calls, parts, nil
 }
 
 func (p *part) take(r lua.Result) {
-	p.shard.head = r.Head
+	p.at.Head = r.Head
 	p.shard.checkedAt = time.Now()
 	p.decisions = append(p.decisions, r.Decisions...)
 	if r.Entry != "" {
 		p.entries = append(p.entries, r.Entry)
 	}
+}
+
+// round is what became of one call per shard.
+type round struct {
+	results []lua.Result
+	err     error
+}
+
+// decideBeside runs one round in a goroutine, which ends with it; whoever starts it waits for its answer.
+func (w *Writer) decideBeside(ctx context.Context, calls []lua.Call) <-chan round {
+	done := make(chan round, 1)
+	go func() {
+		start := time.Now()
+		results, err := w.decide(ctx, calls)
+		w.metrics.applySeconds.Observe(time.Since(start).Seconds())
+		done <- round{results, err}
+	}()
+	return done
 }
 
 // decide runs one round. A call whose reply was lost is sent again, the very same, with the same expected head (rule 4): if it had been

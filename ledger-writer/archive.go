@@ -32,8 +32,8 @@ const archivePatience = 2 * time.Hour
 
 // seam is where ClickHouse ends and the log's tail begins.
 type seam struct {
-	head lua.Head
-	next int64 // Kafka offset after the event at head
+	at   lua.Point
+	next int64 // Kafka offset after its event
 }
 
 const watermarkSQL = `SELECT count(), min(position), max(position), toString(sum(toInt128(position))) FROM events WHERE shard = ?`
@@ -63,49 +63,51 @@ func (a *archive) reach(ctx context.Context) (uint64, error) {
 	return w.highest, w.gapless()
 }
 
-// headAt is the head that ClickHouse's event at a position carries, and the event's Kafka offset.
-func (a *archive) headAt(ctx context.Context, position uint64) (lua.Head, uint64, error) {
-	head, offset := lua.Head{Position: position}, uint64(0)
-	err := a.conn.QueryRow(ctx, `SELECT lower(hex(chain)), log_offset FROM events WHERE shard = ? AND position = ? LIMIT 1`,
-		uint16(a.shard), position).Scan(&head.Chain, &offset)
+// pointBefore is the last end of a call up to a position, by ClickHouse, and the Kafka offset of its event.
+func (a *archive) pointBefore(ctx context.Context, position uint64) (lua.Point, int64, error) {
+	var point lua.Point
+	var offset uint64
+	err := a.conn.QueryRow(ctx, `SELECT position, lower(hex(chain)), lower(hex(head)), log_offset FROM events
+WHERE shard = ? AND position <= ? AND notEmpty(replaceAll(toString(head), '\0', '')) ORDER BY position DESC LIMIT 1`,
+		uint16(a.shard), position).Scan(&point.Link.Position, &point.Link.Chain, &point.Head.Chain, &offset)
 	if err != nil {
-		return lua.Head{}, 0, unusable("read chain at position %d: %w", position, err)
+		return lua.Point{}, 0, unusable("read the end of a call up to position %d: %w", position, err)
 	}
-	return head, offset, nil
+	point.Head.Position = point.Link.Position
+	return point, int64(offset), nil
 }
 
-// seam finds the highest position up to which ClickHouse has every event once, and proves with one event of the log that it is the log's.
-func (a *archive) seam(ctx context.Context, log *eventLog, last lua.Head, end int64) (seam, error) {
+// seam finds the last end of a call up to which ClickHouse has every event once, and proves with one event of the log that it is the log's.
+func (a *archive) seam(ctx context.Context, log *eventLog, last lua.Point, end int64) (seam, error) {
 	highest, err := a.reach(ctx)
 	if err != nil {
 		return seam{}, err
 	}
-	if highest == 0 {
-		return seam{}, unusable("it has no events of the shard")
+	if highest == 0 || last == lua.Origin {
+		return seam{}, unusable("it has %d events of the shard, the log %d", highest, last.Link.Position)
 	}
-	at := min(highest, last.Position)
-	if at == 0 {
-		return seam{}, unusable("it has %d events of the shard, the log none", highest)
-	}
-	head, offset, err := a.headAt(ctx, at)
+	at, offset, err := a.pointBefore(ctx, min(highest, last.Link.Position))
 	if err != nil {
 		return seam{}, err
 	}
-	if at < highest && head == last { // rule 19
+	if last.Link.Position < highest && at == last { // rule 19
 		return seam{}, errDamagedLog{fmt.Errorf("events of shard %d end at %s in the log, ClickHouse has the same and goes on to position %d: "+
-			"the log lost committed events; restore it", a.shard, last, highest)}
+			"the log lost committed events; restore it", a.shard, last.Link, highest)}
 	}
-	if at < highest {
-		return seam{}, unusable("it has %d events, the log %d, and another chain at position %d", highest, last.Position, at)
+	if last.Link.Position < highest {
+		return seam{}, unusable("it has %d events, the log %d, and another chain at position %d", highest, last.Link.Position, at.Link.Position)
 	}
-	_, found, err := log.look(ctx, a.shard, int64(offset), end, at)
+	_, found, err := log.look(ctx, a.shard, offset, end, at.Link.Position)
 	if err != nil {
 		return seam{}, err
 	}
-	if found.event == nil || found.offset != int64(offset) || lua.HeadOf(found.event) != head {
-		return seam{}, unusable("the log does not have its event %s at offset %d", head, offset)
+	if found.event == nil || found.offset != offset {
+		return seam{}, unusable("the log does not have its event %s at offset %d", at.Link, offset)
 	}
-	return seam{head: head, next: found.offset + 1}, nil
+	if logged, _ := lua.PointOf(found.event); logged != at {
+		return seam{}, unusable("the log does not have its event %s at offset %d", at.Link, offset)
+	}
+	return seam{at: at, next: found.offset + 1}, nil
 }
 
 // The fold of replay.lua in SQL: deltas add up, and all else is as the account's last applied event says. In the table's own order it
@@ -194,7 +196,7 @@ func eachRest[T any](page []T, each func([]T) error) error {
 // load sends the shard at the seam into a build.
 func (a *archive) load(ctx context.Context, build *lua.Build, at seam, send func(step) error) error {
 	load := build.Load(time.Now())
-	balances, err := a.accounts(ctx, at.head.Position, func(page []lua.Account) error {
+	balances, err := a.accounts(ctx, at.at.Head.Position, func(page []lua.Account) error {
 		chunk, err := load.Accounts(page)
 		if err != nil {
 			return errUnusable{err}
@@ -204,7 +206,7 @@ func (a *archive) load(ctx context.Context, build *lua.Build, at seam, send func
 	if err != nil {
 		return err
 	}
-	err = a.holds(ctx, at.head.Position, func(page []lua.Hold) error {
+	err = a.holds(ctx, at.at.Head.Position, func(page []lua.Hold) error {
 		chunk, err := load.Holds(page)
 		if err != nil {
 			return errUnusable{err}
@@ -214,7 +216,7 @@ func (a *archive) load(ctx context.Context, build *lua.Build, at seam, send func
 	if err != nil {
 		return err
 	}
-	deltas, err := a.outcomes(ctx, at.head.Position, func(page []*ledgerv1.Event) error {
+	deltas, err := a.outcomes(ctx, at.at.Head.Position, func(page []*ledgerv1.Event) error {
 		chunk, err := load.Outcomes(page)
 		if err != nil {
 			return errUnusable{err}
@@ -224,8 +226,8 @@ func (a *archive) load(ctx context.Context, build *lua.Build, at seam, send func
 	switch {
 	case err != nil:
 		return err
-	case load.Head() != at.head:
-		return unusable("its events lead to %s, not to %s", load.Head(), at.head)
+	case load.At() != at.at:
+		return unusable("its events lead to %s, not to %s", load.At().Link, at.at.Link)
 	case balances.Cmp(deltas) != 0:
 		return unusable("its balances add up to %s, its events to %s", balances, deltas)
 	}

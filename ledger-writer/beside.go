@@ -34,7 +34,7 @@ func (w *Writer) rebuildBeside(job *rebuild, s *shard, at kgo.EpochOffset) {
 	w.session.Client().PauseFetchPartitions(commandsOf(s.number))
 	w.session.Client().SetOffsets(map[string]map[int32]kgo.EpochOffset{topics.Commands: {int32(s.number): at}})
 	w.besides[s.number] = b
-	w.logger.Info("shard is rebuilt while the others go on", zap.Int("shard", s.number), zap.Uint64("events", job.last.Position))
+	w.logger.Info("shard is rebuilt while the others go on", zap.Int("shard", s.number), zap.Uint64("events", job.last.Head.Position))
 	go func() {
 		_, err := job.run(ctx)
 		b.ended <- err

@@ -65,9 +65,10 @@ func (w *Writer) commandOffsets(offsets map[int]kgo.EpochOffset) kmsg.TxnOffsetC
 	return topic
 }
 
-// trim deletes from the outbox what the commit contained (rule 9). What cannot be deleted now is deleted by the next recovery.
+// trim takes notice of the commit, and deletes from the outbox what it contained (rule 9). What cannot be deleted now is deleted by the next recovery.
 func (w *Writer) trim(ctx context.Context, b *batch) {
 	for _, p := range b.parts {
+		p.shard.at = p.at
 		if err := w.store.Trim(ctx, p.shard.number, p.entries); err != nil {
 			w.logger.Warn("outbox not trimmed, recovering the shard", zap.Error(err))
 			p.shard.inDoubt = true

@@ -31,23 +31,39 @@ const (
 	letterBytesMax = 2<<20 - 64<<10
 )
 
-// decode turns records into commands. A record that does not even name a command and an account becomes a dead letter; one that landed on
-// the wrong partition is sent on; an invalid one goes to the script as a refusal, so that its outcome is recorded like any other.
+// callBytesMax bounds one call of the script: Redis copies the arguments, and other clients wait meanwhile.
+const callBytesMax = 1 << 20
+
+// decode turns the records of every shard's next call into commands. A record that does not even name a command and an account becomes a dead
+// letter; one that landed on the wrong partition is sent on; an invalid one goes to the script as a refusal, so that its outcome is recorded
+// like any other.
 func (w *Writer) decode(b *batch) {
+	for _, p := range b.parts {
+		begun, bytes := len(p.commands), 0
+		for len(p.records) > 0 && len(p.commands)-begun < lua.CommandsMax {
+			r := p.records[0]
+			if bytes += len(r.Value); bytes > callBytesMax && len(p.commands) > begun {
+				break
+			}
+			p.records = p.records[1:]
+			w.decodeRecord(b, p, r)
+		}
+	}
+}
+
+// share gives every owned shard its part of the batch.
+func (w *Writer) share(b *batch) {
 	b.parts = make(map[int]*part, len(b.records))
 	for number, records := range b.records {
 		s, ok := w.owned.get(number)
 		if !ok {
 			continue // revoked in the same poll; its new owner reads them
 		}
-		p := &part{
-			shard: s, sources: make([]*kgo.Record, 0, len(records)),
-			commands: make([]lua.Command, 0, len(records)), details: make([]string, 0, len(records)),
+		n := len(records)
+		b.parts[number] = &part{
+			shard: s, at: s.at, records: records, sources: make([]*kgo.Record, 0, n),
+			commands: make([]lua.Command, 0, n), details: make([]string, 0, n), decisions: make([]lua.Decision, 0, n),
 		}
-		for _, r := range records {
-			w.decodeRecord(b, p, r)
-		}
-		b.parts[number] = p
 	}
 }
 

@@ -10,24 +10,26 @@ import (
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
 
-// headAt finds an event below the log's last by its position. It returns the head that the event carries, and the offset after it.
+// pointAt finds an event below the log's last by its position. It returns the point that the event carries (no head where it does not end a call: Redis
+// never stood there), and the offset after it.
 //
 // Positions grow with offsets, without gaps, while offsets also count transaction markers and aborted records. So the offset is at
 // least position-1, and as far below the end as there are events above it; every look in between narrows both. A log of n
 // transactions takes about log2(n) looks.
-func (l *eventLog) headAt(ctx context.Context, shard int, position uint64, last lua.Head, end int64) (lua.Head, int64, error) {
+func (l *eventLog) pointAt(ctx context.Context, shard int, position uint64, last lua.Point, end int64) (lua.Point, int64, error) {
 	if position == 0 {
-		return lua.Genesis, 0, nil
+		return lua.Origin, 0, nil
 	}
-	low, high := int64(position)-1, end-1-int64(last.Position-position)
+	low, high := int64(position)-1, end-1-int64(last.Head.Position-position)
 	for low <= high {
 		middle := low + (high-low)/2
 		first, found, err := l.look(ctx, shard, middle, end, position)
 		if err != nil {
-			return lua.Head{}, 0, err
+			return lua.Point{}, 0, err
 		}
 		if found.event != nil {
-			return lua.HeadOf(found.event), found.offset + 1, nil
+			point, _ := lua.PointOf(found.event)
+			return point, found.offset + 1, nil
 		}
 		at := first.event.GetOutcome().GetPosition()
 		if first.event == nil || at > position { // nothing between the middle and the first event is one
@@ -39,7 +41,7 @@ func (l *eventLog) headAt(ctx context.Context, shard int, position uint64, last 
 		}
 		low = first.offset + int64(position-at)
 	}
-	return lua.Head{}, 0, errDamagedLog{fmt.Errorf("events of shard %d end at %s but hold no position %d", shard, last, position)}
+	return lua.Point{}, 0, errDamagedLog{fmt.Errorf("events of shard %d end at %s but hold no position %d", shard, last.Link, position)}
 }
 
 // located is an event and where it is.

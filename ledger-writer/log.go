@@ -77,53 +77,76 @@ func (l *eventLog) offset(ctx context.Context, shard int, list func(context.Cont
 	return at.Offset, nil
 }
 
-// last returns the head that the last committed event below end carries; Genesis when there is none.
-func (l *eventLog) last(ctx context.Context, shard int, end int64) (lua.Head, error) {
+// last returns the point that the last committed event below end carries; Origin when there is none.
+func (l *eventLog) last(ctx context.Context, shard int, end int64) (lua.Point, error) {
 	start, err := l.offset(ctx, shard, l.admin.ListStartOffsets)
 	if err != nil {
-		return lua.Head{}, err
+		return lua.Point{}, err
 	}
 	if start > 0 {
-		return lua.Head{}, errDamagedLog{fmt.Errorf("events of shard %d begin at offset %d: the authoritative log lost its beginning; "+
+		return lua.Point{}, errDamagedLog{fmt.Errorf("events of shard %d begin at offset %d: the authoritative log lost its beginning; "+
 			"restore it, and set retention.ms=-1 on %s", shard, start, topics.Events)}
 	}
 	for window := int64(lastWindow); ; window *= 16 {
 		from := max(0, end-window)
-		last, found := lua.Genesis, false
+		last, ends, found := lua.Origin, true, false
 		err := l.read(ctx, shard, from, end, func(events []*ledgerv1.Event) error {
-			last, found = lua.HeadOf(events[len(events)-1]), true
+			last, ends = lua.PointOf(events[len(events)-1])
+			found = true
 			return nil
 		})
+		if err == nil && !ends {
+			err = errDamagedLog{fmt.Errorf("events of shard %d end at %s in the middle of a call: no ledger-writer commits that", shard, last.Link)}
+		}
 		if err != nil || found || from == 0 {
 			return last, err
 		}
 	}
 }
 
-// after calls each with the events above a head, in order; next is the offset from which to look for them. That they are linked to the head
-// and to each other is checked by whoever takes them (lua.HeadAfter); reachedLast holds their end against the log's.
-func (l *eventLog) after(ctx context.Context, shard int, from lua.Head, next, end int64, each func([]*ledgerv1.Event) error) error {
+// after calls each with the events above a link, in order, whole calls of at most lua.EventsMax events together; next is the offset from which to
+// look for them. That they are linked to it and to each other is checked by whoever takes them (lua.LinkAfter); reachedLast holds their end
+// against the log's.
+func (l *eventLog) after(ctx context.Context, shard int, from lua.Link, next, end int64, each func([]*ledgerv1.Event) error) error {
+	var calls []*ledgerv1.Event
 	return l.read(ctx, shard, next, end, func(events []*ledgerv1.Event) error {
 		for len(events) > 0 && events[0].GetOutcome().GetPosition() <= from.Position {
 			events = events[1:]
 		}
-		if len(events) == 0 {
-			return nil
+		calls = append(calls, events...)
+		for n := wholeCalls(calls); n > 0; n = wholeCalls(calls) {
+			err := each(calls[:n])
+			if errors.Is(err, lua.ErrChainBroken) {
+				return errDamagedLog{err}
+			}
+			if err != nil {
+				return err
+			}
+			calls = calls[n:]
 		}
-		err := each(events)
-		if errors.Is(err, lua.ErrChainBroken) {
-			return errDamagedLog{err}
+		if len(calls) >= lua.EventsMax {
+			return errDamagedLog{fmt.Errorf("events of shard %d from position %d on end no call", shard, calls[0].GetOutcome().GetPosition())}
 		}
-		return err
+		return nil
 	})
 }
 
-// reachedLast says whether the events of a shard led to the head that the last of them carries.
-func reachedLast(shard int, at, last lua.Head) error {
+// wholeCalls is how many of the first lua.EventsMax events end with a call.
+func wholeCalls(events []*ledgerv1.Event) int {
+	for n := min(len(events), lua.EventsMax); n > 0; n-- {
+		if _, ends := lua.PointOf(events[n-1]); ends {
+			return n
+		}
+	}
+	return 0
+}
+
+// reachedLast says whether the events of a shard led to the point that the last of them carries.
+func reachedLast(shard int, at, last lua.Point) error {
 	if at == last {
 		return nil
 	}
-	return errDamagedLog{fmt.Errorf("events of shard %d lead to %s, the last one carries %s", shard, at, last)}
+	return errDamagedLog{fmt.Errorf("events of shard %d lead to %s, the last one carries %s", shard, at.Link, last.Link)}
 }
 
 // read calls each with the committed events at offsets [from, end), in chunks of at most lua.EventsMax. each may return errStopReading.

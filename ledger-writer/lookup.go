@@ -78,11 +78,11 @@ func (w *Writer) lookUp(ctx context.Context, call lua.Call, old *lua.TooOldError
 }
 
 // One query, so that one server answers both how far it is complete and what it has; and the former is evaluated first. The event at the
-// position of what is forgotten always is among the rows, with its chain.
+// position of what is forgotten always is among the rows, with its head.
 const byIDSQL = `WITH (SELECT (count(), min(position), max(position), sum(toInt128(position))) FROM events WHERE shard = {shard:UInt16}) AS reach
-SELECT reach.1, reach.2, reach.3, toString(reach.4), lower(hex(chain)), ` + outcomeColumns + ` FROM events WHERE shard = {shard:UInt16} AND position = {through:UInt64}
+SELECT reach.1, reach.2, reach.3, toString(reach.4), lower(hex(head)), ` + outcomeColumns + ` FROM events WHERE shard = {shard:UInt16} AND position = {through:UInt64}
 UNION ALL
-SELECT reach.1, reach.2, reach.3, toString(reach.4), lower(hex(chain)), ` + outcomeColumns + ` FROM events WHERE shard = {shard:UInt16} AND command_id IN {ids:Array(String)}`
+SELECT reach.1, reach.2, reach.3, toString(reach.4), lower(hex(head)), ` + outcomeColumns + ` FROM events WHERE shard = {shard:UInt16} AND command_id IN {ids:Array(String)}`
 
 // byID returns the events of some command ids. ClickHouse must have every event up to a head.
 func (a *archive) byID(ctx context.Context, ids []string, through lua.Head) (map[string]*ledgerv1.Event, error) {
@@ -97,16 +97,16 @@ func (a *archive) byID(ctx context.Context, ids []string, through lua.Head) (map
 	for rows.Next() {
 		var r outcomeRow
 		var reach watermark
-		var chain string
-		if err := rows.Scan(append([]any{&reach.rows, &reach.first, &reach.highest, &reach.sum, &chain}, r.fields()...)...); err != nil {
+		var head string
+		if err := rows.Scan(append([]any{&reach.rows, &reach.first, &reach.highest, &reach.sum, &head}, r.fields()...)...); err != nil {
 			return nil, unusable("look commands up: %w", err)
 		}
 		if err := reach.gapless(); err != nil {
 			return nil, err
 		}
 		if r.position == through.Position {
-			if chain != through.Chain {
-				return nil, unusable("it has another chain at %s: %s", through, chain)
+			if head != through.Chain {
+				return nil, unusable("it has another head at %s: %s", through, head)
 			}
 			complete = true
 		}

@@ -26,16 +26,20 @@ type batch struct {
 	letters []*ledgerv1.DeadLetter
 	replies []*ledgerv1.Reply
 	moved   []*kgo.Record       // commands that landed on the wrong partition
+	out     *publisher          // the batch's transaction
 	derived []*ledgerv1.Command // what the ledger asks for itself, besides what follows from the decisions
 }
 
 // part is one shard's share of a batch: commands in their order, and what became of them.
 type part struct {
 	shard     *shard
+	at        lua.Point     // where Redis and the log will be, once all that is decided and published so far is committed
+	records   []*kgo.Record // to be decoded
 	sources   []*kgo.Record // the record of each command
 	commands  []lua.Command
 	details   []string // what was wrong with a refused command, for its caller
 	decisions []lua.Decision
+	published int      // decisions
 	entries   []string // outbox entries that the decisions left
 }
 
@@ -94,8 +98,8 @@ func (w *Writer) checkIdle(ctx context.Context) error {
 			return err
 		}
 		// Nothing is in flight here, so entries in the outbox are of a Redis that was put back to the moment between an apply and its trim.
-		if state.Condition != lua.Whole || state.Head != s.head || len(state.Outbox) > 0 {
-			w.logger.Warn("redis moved while idle", zap.Int("shard", s.number), zap.Stringer("believed", s.head), zap.Stringer("found", state.Head))
+		if state.Condition != lua.Whole || state.Head != s.at.Head || len(state.Outbox) > 0 {
+			w.logger.Warn("redis moved while idle", zap.Int("shard", s.number), zap.Stringer("believed", s.at.Head), zap.Stringer("found", state.Head))
 			s.inDoubt = true
 		}
 	}

@@ -18,18 +18,20 @@ import (
 	"github.com/hotledger/hotledger/schemas/topics"
 )
 
-// publish writes what the batch decided into one open transaction: events, replies, dead letters, commands sent on. It returns when
-// the broker has acknowledged all of it; nobody sees any of it before the commit.
-func (w *Writer) publish(ctx context.Context, b *batch) error {
-	p, err := w.open()
-	if err != nil {
-		return err
-	}
+// publishDecided writes the outcomes of the last round into the batch's transaction.
+func (w *Writer) publishDecided(b *batch) {
 	for _, part := range b.parts {
-		for i, d := range part.decisions {
-			w.publishDecision(p, b, part, i, d)
+		for ; part.published < len(part.decisions); part.published++ {
+			w.publishDecision(b.out, b, part, part.published, part.decisions[part.published])
 		}
 	}
+}
+
+// publish writes what is left of the batch into its transaction: events, replies, dead letters, commands sent on. It returns when the broker
+// has acknowledged all of it; nobody sees any of it before the commit.
+func (w *Writer) publish(ctx context.Context, b *batch) error {
+	w.publishDecided(b)
+	p := b.out
 	for _, reply := range b.replies {
 		p.reply(w.cfg.Kafka.Shards, reply)
 	}
@@ -53,11 +55,12 @@ func (w *Writer) publishDecision(p *publisher, b *batch, part *part, i int, d lu
 	w.metrics.decided(d)
 	switch d.Kind {
 	case lua.Decided:
-		event, err := lua.EventOf(command, d)
+		event, link, err := part.at.Link.Event(command, d)
 		if err != nil {
 			p.fail(err)
 			return
 		}
+		part.at.Link = link
 		p.event(event, command.Body)
 		part.shard.noteHold(outcome)
 	case lua.Reused:
@@ -150,7 +153,7 @@ func (p *publisher) message(topic string, partition int32, key []byte, kind, id 
 func (p *publisher) event(e *ledgerv1.Event, command []byte) {
 	const commandField = 4 // Event.command
 	o := e.GetOutcome()
-	value, err := proto.Marshal(&ledgerv1.Event{Outcome: o, Chain: e.GetChain(), Fingerprint: e.GetFingerprint()})
+	value, err := proto.Marshal(&ledgerv1.Event{Outcome: o, Chain: e.GetChain(), Fingerprint: e.GetFingerprint(), Head: e.GetHead()})
 	if err != nil {
 		p.fail(fmt.Errorf("encode event %d/%d: %w", o.GetShard(), o.GetPosition(), err))
 		return

@@ -20,8 +20,8 @@ type rebuild struct {
 	log     *eventLog
 	archive *archive // nil: the log alone
 	shard   int
-	last    lua.Head // of the log
-	end     int64    // offset after all committed events
+	last    lua.Point // of the log
+	end     int64     // offset after all committed events
 	// strict: what ClickHouse cannot give is an error, not a reason to read the whole log.
 	strict bool
 }
@@ -76,7 +76,7 @@ func (r *rebuild) fromClickHouse(ctx context.Context) (Rebuilt, error) {
 	if err != nil {
 		return Rebuilt{}, err
 	}
-	r.logger.Info("rebuilding from clickhouse and the log's tail", zap.Int("shard", r.shard), zap.Stringer("seam", at.head), zap.Stringer("log", r.last))
+	r.logger.Info("rebuilding from clickhouse and the log's tail", zap.Int("shard", r.shard), zap.Stringer("seam", at.at.Head), zap.Stringer("log", r.last.Head))
 	return r.build(ctx, FromClickHouse, func(ctx context.Context, build *lua.Build, send func(step) error) error {
 		if err := r.archive.load(ctx, build, at, send); err != nil {
 			return err
@@ -87,7 +87,7 @@ func (r *rebuild) fromClickHouse(ctx context.Context) (Rebuilt, error) {
 
 // tail sends the events above the build's head, from a Kafka offset on.
 func (r *rebuild) tail(ctx context.Context, build *lua.Build, next int64, send func(step) error) error {
-	return r.log.after(ctx, r.shard, build.Head(), next, r.end, func(events []*ledgerv1.Event) error {
+	return r.log.after(ctx, r.shard, build.At().Link, next, r.end, func(events []*ledgerv1.Event) error {
 		chunk, err := build.Events(events)
 		if err != nil {
 			return err
@@ -103,7 +103,7 @@ func (r *rebuild) build(ctx context.Context, from string, read func(context.Cont
 	if err != nil {
 		return Rebuilt{}, err
 	}
-	done := Rebuilt{From: from, Head: r.last}
+	done := Rebuilt{From: from, Head: r.last.Head}
 	steps := make(chan step, stepsAhead)
 	group, working := errgroup.WithContext(ctx)
 	group.Go(func() error { // ends with the source, or when the other one fails
@@ -121,7 +121,7 @@ func (r *rebuild) build(ctx context.Context, from string, read func(context.Cont
 	if err := group.Wait(); err != nil {
 		return Rebuilt{}, err
 	}
-	if err := reachedLast(r.shard, build.Head(), r.last); err != nil {
+	if err := reachedLast(r.shard, build.At(), r.last); err != nil {
 		return Rebuilt{}, err
 	}
 	if err := build.Swap(ctx); err != nil {
@@ -129,7 +129,7 @@ func (r *rebuild) build(ctx context.Context, from string, read func(context.Cont
 	}
 	hit(trapSwapped)
 	done.Took = time.Since(start)
-	r.logger.Info("shard rebuilt", append(done.fields(r.shard), zap.String("from", from), zap.Stringer("head", r.last), zap.Duration("took", done.Took))...)
+	r.logger.Info("shard rebuilt", append(done.fields(r.shard), zap.String("from", from), zap.Stringer("head", r.last.Head), zap.Duration("took", done.Took))...)
 	return done, nil
 }
 
@@ -147,7 +147,7 @@ func (r *rebuild) send(ctx context.Context, build *lua.Build, steps <-chan step,
 		}
 		if time.Since(said) > rebuildProgress {
 			said = time.Now()
-			r.logger.Info("rebuilding", append(done.fields(r.shard), zap.Uint64("of", r.last.Position))...)
+			r.logger.Info("rebuilding", append(done.fields(r.shard), zap.Uint64("of", r.last.Head.Position))...)
 		}
 	}
 	return nil
@@ -163,7 +163,7 @@ func (d Rebuilt) fields(shard int) []zap.Field {
 func rate(n int, took time.Duration) float64 { return float64(n) / max(took.Seconds(), 1e-6) }
 
 // rebuild is the job for one shard, with what this writer has.
-func (w *Writer) rebuild(shard int, last lua.Head, end int64) *rebuild {
+func (w *Writer) rebuild(shard int, last lua.Point, end int64) *rebuild {
 	r := &rebuild{logger: w.logger, store: w.store, log: w.log, shard: shard, last: last, end: end}
 	if w.cfg.RebuildFromClickHouse {
 		r.archive = &archive{conn: w.clickhouse, shard: shard}

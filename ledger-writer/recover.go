@@ -113,27 +113,27 @@ func (w *Writer) recoverShard(ctx context.Context, s *shard, offset kgo.EpochOff
 	if err != nil {
 		return err
 	}
-	var logAt lua.Head // what the log says at Redis's position
-	var next int64     // offset after it
-	if state.Condition == lua.Whole && state.Head.Position < last.Position {
-		if logAt, next, err = w.log.headAt(ctx, s.number, state.Head.Position, last, end); err != nil {
+	var logAt lua.Point // what the log says at Redis's position
+	var next int64      // offset after it
+	if state.Condition == lua.Whole && state.Head.Position < last.Head.Position {
+		if logAt, next, err = w.log.pointAt(ctx, s.number, state.Head.Position, last, end); err != nil {
 			return err
 		}
 	}
-	found := compare(state, last, logAt) // rule 13
+	found := compare(state, last.Head, logAt.Head) // rule 13
 	w.metrics.recoveries.WithLabelValues(found.what).Inc()
 	w.logger.Info("shard recovered from", zap.Int("shard", s.number), zap.String("found", found.what), zap.String("why", found.why),
-		zap.Stringer("redis", state.Head), zap.Stringer("log", last))
+		zap.Stringer("redis", state.Head), zap.Stringer("log", last.Head))
 	switch found.what {
 	case foundClean:
 		err = w.store.Trim(ctx, s.number, found.committed)
 	case foundAhead:
-		err = w.publishOutbox(ctx, s, found, offset)
+		last, err = w.publishOutbox(ctx, s, found, last, offset)
 	case foundBehind:
-		err = w.replay(ctx, s.number, state.Head, next, last, end)
+		err = w.replay(ctx, s.number, logAt, next, last, end)
 	default:
 		job := w.rebuild(s.number, last, end)
-		if last.Position >= w.besideEvents {
+		if last.Head.Position >= w.besideEvents {
 			w.rebuildBeside(job, s, offset)
 			return nil
 		}
@@ -142,10 +142,7 @@ func (w *Writer) recoverShard(ctx context.Context, s *shard, offset kgo.EpochOff
 	if err != nil {
 		return err
 	}
-	s.head, s.corrupt, s.checkedAt = last, false, time.Now()
-	if found.what == foundAhead {
-		s.head = state.Head
-	}
+	s.at, s.corrupt, s.checkedAt = last, false, time.Now()
 	return nil
 }
 
@@ -193,49 +190,54 @@ func compare(state lua.State, last, logAt lua.Head) finding {
 func split(state lua.State, last lua.Head) (committed []string, unpublished []lua.Entry, linked bool) {
 	at := last
 	for _, entry := range state.Outbox {
-		if entry.After().Position <= last.Position {
+		if entry.After.Position <= last.Position {
 			committed = append(committed, entry.ID)
 			continue
 		}
 		if entry.Before != at {
 			return nil, nil, false
 		}
-		at = entry.After()
+		at = entry.After
 		unpublished = append(unpublished, entry)
 	}
 	return committed, unpublished, at == state.Head
 }
 
 // publishOutbox finishes what a dead writer had applied: events and replies from the outbox, in a transaction that also commits the
-// unchanged command offset, so that a stale owner is fenced (rule 13).
-func (w *Writer) publishOutbox(ctx context.Context, s *shard, found finding, offset kgo.EpochOffset) error {
+// unchanged command offset, so that a stale owner is fenced (rule 13). It returns the log's end after them.
+func (w *Writer) publishOutbox(ctx context.Context, s *shard, found finding, last lua.Point, offset kgo.EpochOffset) (lua.Point, error) {
 	p, err := w.open()
 	if err != nil {
-		return err
+		return last, err
 	}
 	ids := found.committed
 	for _, entry := range found.unpublished {
 		ids = append(ids, entry.ID)
+		link, err := last.Link.Append(entry.Events...)
+		if err != nil {
+			return last, err
+		}
+		last = lua.Point{Head: entry.After, Link: link}
 		for _, e := range entry.Events {
 			if err := w.publishEvent(p, e); err != nil {
-				return err
+				return last, err
 			}
 		}
 	}
 	if err := p.wait(ctx); err != nil {
-		return err
+		return last, err
 	}
 	if err := w.commit(ctx, map[int]kgo.EpochOffset{s.number: offset}); err != nil {
-		return err
+		return last, err
 	}
 	hit(trapSettled)
-	return w.store.Trim(ctx, s.number, ids)
+	return last, w.store.Trim(ctx, s.number, ids)
 }
 
 // replay brings a Redis that lost its tail up to the log, one conditional script per step. next is the offset after its head.
-func (w *Writer) replay(ctx context.Context, shard int, from lua.Head, next int64, last lua.Head, end int64) error {
+func (w *Writer) replay(ctx context.Context, shard int, from lua.Point, next int64, last lua.Point, end int64) error {
 	generation, at := newGeneration(), from
-	err := w.log.after(ctx, shard, from, next, end, func(events []*ledgerv1.Event) error {
+	err := w.log.after(ctx, shard, from.Link, next, end, func(events []*ledgerv1.Event) error {
 		var err error
 		at, err = w.store.Replay(ctx, shard, at, events, generation)
 		hit(trapReplaying)

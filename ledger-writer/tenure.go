@@ -30,8 +30,8 @@ var errTenureOver = errors.New("kafka session is over")
 // shard is what the writer believes of one shard it owns. The loop alone uses it.
 type shard struct {
 	number int
-	// head that Redis and the log were last seen at; meaningful only while not inDoubt.
-	head lua.Head
+	// at is where the log ended and Redis stood when they were last seen; meaningful only while not inDoubt.
+	at lua.Point
 	// inDoubt: recover before the next apply.
 	inDoubt bool
 	// corrupt: Redis holds a record that cannot be read; the recovery rebuilds.

@@ -146,7 +146,10 @@ func (w *Writer) turn(ctx context.Context) error {
 	if batch.empty() {
 		return w.checkIdle(work)
 	}
-	w.decode(batch)
+	w.share(batch)
+	if batch.out, err = w.open(); err != nil {
+		return err
+	}
 	if err := w.apply(work, batch); err != nil {
 		return err
 	}

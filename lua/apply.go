@@ -53,6 +53,8 @@ type Decision struct {
 	Outcome *ledgerv1.Outcome
 	// Record is the outcome as the script wrote it; empty unless Decided.
 	Record string
+	// Head is where the call left Redis: on its last new outcome alone.
+	Head Head
 }
 
 // Call is one call of apply.lua: commands of one shard in their order, at most CommandsMax.
@@ -212,7 +214,7 @@ func (c Call) decisions(head Head, known string, records []any) ([]Decision, err
 			return nil, err
 		}
 	}
-	position := c.Expected.Position
+	position, last := c.Expected.Position, -1
 	for i := range decisions {
 		if decisions[i].Kind != 0 {
 			continue
@@ -234,10 +236,13 @@ func (c Call) decisions(head Head, known string, records []any) ([]Decision, err
 		if position++; outcome.GetPosition() != position {
 			return nil, fmt.Errorf("record of command %q says position %d, not %d", command.GetCommandId(), outcome.GetPosition(), position)
 		}
-		decisions[i] = Decision{Kind: Decided, Outcome: outcome, Record: record}
+		decisions[i], last = Decision{Kind: Decided, Outcome: outcome, Record: record}, i
 	}
 	if position != head.Position || len(records) > 0 {
 		return nil, fmt.Errorf("records end at position %d, the head is %s, %d are left", position, head, len(records))
+	}
+	if last >= 0 {
+		decisions[last].Head = head
 	}
 	return decisions, nil
 }

@@ -81,6 +81,23 @@ func PointOf(e *ledgerv1.Event) (Point, bool) {
 	return Point{Head: Head{Position: link.Position, Chain: hex.EncodeToString(e.GetHead())}, Link: link}, len(e.GetHead()) == sha1.Size
 }
 
+// Event makes the event of a new decision, and returns the link after it.
+func (l Link) Event(c Command, d Decision) (*ledgerv1.Event, Link, error) {
+	if l.Position+1 != d.Outcome.GetPosition() {
+		return nil, l, fmt.Errorf("%w: position %d follows %d", ErrChainBroken, d.Outcome.GetPosition(), l.Position)
+	}
+	l = l.next(c.GetCommandId(), c.Fingerprint, d.Record)
+	chain, err := hex.DecodeString(l.Chain)
+	if err != nil {
+		return nil, l, err
+	}
+	event := &ledgerv1.Event{Outcome: d.Outcome, Chain: chain, Fingerprint: c.Fingerprint[:], Command: c.Command}
+	if d.Head != (Head{}) {
+		event.Head, err = hex.DecodeString(d.Head.Chain)
+	}
+	return event, l, err
+}
+
 // Append links events of the outbox, or of a batch, to the log's last one: it sets their chains, and returns the link after them.
 func (l Link) Append(events ...*ledgerv1.Event) (Link, error) {
 	for _, e := range events {

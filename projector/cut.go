@@ -15,7 +15,7 @@ import (
 type batch struct {
 	rows    rows
 	from    uint64
-	head    lua.Head // after the last row: to is head.Position
+	head    lua.Link // after the last row: to is head.Position
 	offset  int64    // Kafka offset of the last row
 	logTime time.Time
 	bytes   int // of the events as they were on the wire
@@ -100,7 +100,7 @@ func (w *worker) project(b *batch, record *kgo.Record) error {
 	if position := event.GetOutcome().GetPosition(); position != b.head.Position+1 {
 		return w.halt(haltGap, "position %d at offset %d follows position %d", position, record.Offset, b.head.Position)
 	}
-	head, err := lua.HeadAfter(b.head, event)
+	head, err := lua.LinkAfter(b.head, event)
 	if err != nil {
 		return w.halt(haltChain, "event at offset %d: %w", record.Offset, err)
 	}

@@ -32,7 +32,7 @@ type row struct {
 	ceiling                                  *int64 // nil: NULL
 	legs                                     []leg
 	metadata                                 map[string]string
-	fingerprint, chain                       []byte
+	fingerprint, chain, head                 []byte
 }
 
 // leg is a tuple of the column legs, a counter account and its amount, in the form that the driver takes fastest.
@@ -72,10 +72,22 @@ func decode(record *kgo.Record) (*ledgerv1.Event, error) {
 		return nil, fmt.Errorf("event has status %d", o.GetStatus())
 	case len(event.GetFingerprint()) != fingerprintBytes || len(event.GetChain()) != chainBytes:
 		return nil, fmt.Errorf("event has a fingerprint of %d and a chain of %d bytes", len(event.GetFingerprint()), len(event.GetChain()))
+	case len(event.GetHead()) != 0 && len(event.GetHead()) != chainBytes:
+		return nil, fmt.Errorf("event has a head of %d bytes", len(event.GetHead()))
 	case o.GetDecidedAt().CheckValid() != nil:
 		return nil, fmt.Errorf("event has no time of decision")
 	}
 	return event, nil
+}
+
+// noHead is in the column of an event in the middle of a call.
+var noHead = make([]byte, chainBytes)
+
+func headOf(e *ledgerv1.Event) []byte {
+	if len(e.GetHead()) == 0 {
+		return noHead
+	}
+	return e.GetHead()
 }
 
 // rowOf turns an event into a row. What the outcome says is taken from it, never from the command. Errors are amounts that are none.
@@ -86,7 +98,7 @@ func rowOf(record *kgo.Record, event *ledgerv1.Event) (row, error) {
 		reference: c.GetReference(), description: c.GetDescription(), source: c.GetSource(), metadata: c.GetMetadata(),
 		position: o.GetPosition(), logOffset: uint64(record.Offset), logTime: record.Timestamp,
 		decidedAt: o.GetDecidedAt().AsTime(), operation: operationUnknown, status: int8(o.GetStatus()),
-		fingerprint: event.GetFingerprint(), chain: event.GetChain(), unit: unitOf(o, c),
+		fingerprint: event.GetFingerprint(), chain: event.GetChain(), head: headOf(event), unit: unitOf(o, c),
 	}
 	if op := c.GetOperation(); int32(op) > operationUnknown && int32(op) <= operationMax {
 		r.operation = int8(op)

@@ -88,7 +88,7 @@ func TestBadLogHaltsItsShardAlone(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			b.book(5, 0, 1)
-			good := b.ledger.heads[1].Position
+			good := b.ledger.links[1].Position
 			b.produce(kgo.TryCommit, c.spoil(t, b.ledger))
 			b.book(5, 0)
 			r := b.start()

@@ -1,7 +1,6 @@
 package projector
 
 import (
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"testing"
@@ -17,15 +16,15 @@ import (
 )
 
 // ledger makes the events that a ledger-writer would have left: one account per shard, opened first, then credited by 10, and
-// refused every fifth time. It builds the chain with its own idea of a record.
+// refused every fifth time. Its events are linked like those of the writer.
 type ledger struct {
-	heads    map[int32]lua.Head
+	links    map[int32]lua.Link
 	balance  map[int32]int64
 	sequence map[int32]uint64
 }
 
 func newLedger() *ledger {
-	return &ledger{heads: map[int32]lua.Head{}, balance: map[int32]int64{}, sequence: map[int32]uint64{}}
+	return &ledger{links: map[int32]lua.Link{}, balance: map[int32]int64{}, sequence: map[int32]uint64{}}
 }
 
 func accountOf(shard int32) string { return fmt.Sprintf("account %d", shard) }
@@ -34,22 +33,22 @@ var decidedAt = time.Date(2026, 3, 4, 5, 6, 7, 89e6, time.UTC)
 
 // event is the next event of the shard; change alters its command before the outcome is chained.
 func (l *ledger) event(shard int32, change ...func(*ledgerv1.Command)) *ledgerv1.Event {
-	head, known := l.heads[shard]
+	head, known := l.links[shard]
 	if !known {
-		head = lua.Genesis
+		head = lua.FirstLink
 	}
 	n := head.Position + 1
 	command := &ledgerv1.Command{
 		CommandId: fmt.Sprintf("%d/%d", shard, n), Account: accountOf(shard), Currency: "EUR", Source: "test",
 		Operation: ledgerv1.Operation_OPERATION_CREDIT, Amount: "10", Reference: "ref " + strconv.FormatUint(n, 10), Metadata: map[string]string{"n": strconv.FormatUint(n, 10)},
 	}
-	status, reason, word, delta := ledgerv1.Status_STATUS_APPLIED, ledgerv1.Reason_REASON_UNSPECIFIED, "applied", int64(10)
+	status, reason, delta := ledgerv1.Status_STATUS_APPLIED, ledgerv1.Reason_REASON_UNSPECIFIED, int64(10)
 	switch {
 	case n == 1:
 		command.Operation, command.Amount, delta = ledgerv1.Operation_OPERATION_OPEN, "", 0
 	case n%5 == 0:
 		command.Operation, command.Amount, delta = ledgerv1.Operation_OPERATION_DEBIT, "1000000", 0
-		status, reason, word = ledgerv1.Status_STATUS_REJECTED, ledgerv1.Reason_REASON_INSUFFICIENT_FUNDS, "INSUFFICIENT_FUNDS"
+		status, reason = ledgerv1.Status_STATUS_REJECTED, ledgerv1.Reason_REASON_INSUFFICIENT_FUNDS
 	}
 	if status == ledgerv1.Status_STATUS_APPLIED {
 		l.sequence[shard]++
@@ -60,21 +59,19 @@ func (l *ledger) event(shard int32, change ...func(*ledgerv1.Command)) *ledgerv1
 		c(command)
 	}
 	fingerprint := lua.FingerprintOf(command)
-	record := fmt.Sprintf("%d %d %s %s %s 0 %d 0 EUR/2 active", n, decidedAt.UnixMilli(), word, deltaText, balance, l.sequence[shard])
-	head = head.Next(command.CommandId, fingerprint, record)
-	l.heads[shard] = head
-	chain, err := hex.DecodeString(head.Chain)
-	if err != nil {
-		panic(err)
-	}
-	return &ledgerv1.Event{
+	event := &ledgerv1.Event{
 		Outcome: &ledgerv1.Outcome{
 			CommandId: command.CommandId, Account: command.Account, Status: status, Reason: reason, Shard: uint32(shard), Position: n, Delta: deltaText,
 			After:     &ledgerv1.AccountState{Balance: balance, Held: "0", Floor: "0", Sequence: l.sequence[shard], Unit: "EUR/2", Status: "active"},
 			DecidedAt: timestamppb.New(decidedAt),
 		},
-		Chain: chain, Fingerprint: fingerprint[:], Command: command,
+		Fingerprint: fingerprint[:], Command: command,
 	}
+	var err error
+	if l.links[shard], err = head.Append(event); err != nil {
+		panic(err)
+	}
+	return event
 }
 
 // records are the next n events of each shard, as they go to Kafka.

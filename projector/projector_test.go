@@ -73,10 +73,10 @@ func TestAbortedTransactionsAreInvisible(t *testing.T) {
 	b := setup(t)
 	b.book(3, 0)
 	// A writer that fails after the commit of position 3 produces 4 to 6, aborts, and decides 4 to 6 again.
-	before := b.ledger.heads[0]
+	before := b.ledger.links[0]
 	balance, sequence := b.ledger.balance[0], b.ledger.sequence[0]
 	b.produce(kgo.TryAbort, b.ledger.records(t, 3, 0)...)
-	b.ledger.heads[0], b.ledger.balance[0], b.ledger.sequence[0] = before, balance, sequence
+	b.ledger.links[0], b.ledger.balance[0], b.ledger.sequence[0] = before, balance, sequence
 	b.start()
 	b.book(4, 0)
 	b.awaitRows(0)

@@ -29,7 +29,7 @@ type rows struct {
 	ceiling                                  []*int64
 	legs                                     [][]leg
 	metadata                                 []map[string]string
-	fingerprint, chain                       [][]byte
+	fingerprint, chain, head                 [][]byte
 }
 
 func (r *rows) append(shard int32, e *row) {
@@ -71,6 +71,7 @@ func (r *rows) append(shard int32, e *row) {
 	r.source = append(r.source, e.source)
 	r.fingerprint = append(r.fingerprint, e.fingerprint)
 	r.chain = append(r.chain, e.chain)
+	r.head = append(r.head, e.head)
 }
 
 // close fills the column that is known only when the batch is cut.
@@ -99,7 +100,7 @@ func (r *rows) columns() []tableColumn {
 		{"hold_counter_account", r.holdCounterAccount}, {"reversed_command_id", r.reversedCommandID}, {"reversed_total", r.reversedTotal},
 		{"transfer_account", r.transferAccount}, {"transfer_to", r.transferTo}, {"asked_amount", r.asked},
 		{"reference", r.reference}, {"description", r.description}, {"metadata", r.metadata},
-		{"source", r.source}, {"fingerprint", r.fingerprint}, {"chain", r.chain}, {"batch_to", r.batchTo},
+		{"source", r.source}, {"fingerprint", r.fingerprint}, {"chain", r.chain}, {"head", r.head}, {"batch_to", r.batchTo},
 	}
 }
 

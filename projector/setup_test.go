@@ -176,7 +176,7 @@ func (b *bench) await(what string, condition func() error) {
 func (b *bench) awaitRows(shards ...int32) {
 	b.t.Helper()
 	for _, shard := range shards {
-		want := b.ledger.heads[shard].Position
+		want := b.ledger.links[shard].Position
 		b.await(fmt.Sprintf("wait for position %d of shard %d", want, shard), func() error {
 			if got := b.lastPosition(shard); got != want {
 				return fmt.Errorf("ClickHouse has position %d", got)
@@ -203,7 +203,7 @@ func (b *bench) checkRows(shards ...int32) {
 		var chain string
 		b.must(b.rows.QueryRow(b.ctx, `SELECT count(), uniqExact(position), min(position), max(position), argMax(balance_after, position), sum(delta), lower(hex(argMax(chain, position)))
 			FROM events WHERE shard = ? SETTINGS optimize_use_projections = 0`, uint16(shard)).Scan(&rows, &distinct, &first, &last, &balance, &delta, &chain))
-		head := b.ledger.heads[shard]
+		head := b.ledger.links[shard]
 		want := head.Position
 		if rows != want || distinct != want || first != 1 || last != want {
 			b.t.Fatalf("shard %d: %d rows, %d positions from %d to %d, want 1 to %d once each", shard, rows, distinct, first, last, want)
@@ -236,7 +236,7 @@ func (b *bench) mark(shard int32) *mark {
 // awaitMark returns when everything that was booked on the shard is acknowledged.
 func (b *bench) awaitMark(shard int32) {
 	b.t.Helper()
-	want := b.ledger.heads[shard].Position
+	want := b.ledger.links[shard].Position
 	b.await("wait for the last commit", func() error {
 		if m := b.mark(shard); m == nil || m.intended() || m.Done != want {
 			return fmt.Errorf("mark is %+v", m)

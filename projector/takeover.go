@@ -19,7 +19,7 @@ type standing struct {
 	logEnd int64  // last stable offset
 	mark   *mark  // nil = none
 	rows   watermark
-	head   lua.Head // at the watermark
+	head   lua.Link // at the watermark
 }
 
 // takeOver finds out where to go on, finishes what the projector before intended, and opens the reader there.

@@ -66,17 +66,17 @@ func (m watermark) whole() bool {
 }
 
 // readHead reads the chain that ClickHouse has at the watermark: the head that the next event must link to.
-func (w *worker) readHead(ctx context.Context, mark watermark) (lua.Head, error) {
+func (w *worker) readHead(ctx context.Context, mark watermark) (lua.Link, error) {
 	if mark.last == 0 {
-		return lua.Genesis, nil
+		return lua.FirstLink, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	head := lua.Head{Position: mark.last}
+	head := lua.Link{Position: mark.last}
 	err := w.clickhouse.QueryRow(ctx, `SELECT lower(hex(chain)) FROM events WHERE shard = ? AND position = ? LIMIT 1`,
 		uint16(w.shard), mark.last).Scan(&head.Chain)
 	if err != nil {
-		return lua.Head{}, fmt.Errorf("read chain at position %d: %w", mark.last, err)
+		return lua.Link{}, fmt.Errorf("read chain at position %d: %w", mark.last, err)
 	}
 	return head, nil
 }

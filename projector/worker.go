@@ -32,7 +32,7 @@ type worker struct {
 	// Below: the worker's goroutine alone.
 	reader    *reader
 	committed mark     // what Kafka remembers
-	head      lua.Head // after the last row in ClickHouse
+	head      lua.Link // after the last row in ClickHouse
 	// unacknowledged: Kafka remembers an intent, or fewer rows than ClickHouse has.
 	unacknowledged bool
 }

@@ -174,7 +174,7 @@ func (r *reconciliation) projected(ctx context.Context, shard int) (uint64, time
 // A head of which ClickHouse has no event at all is a hole below the barrier: that is a LOG_GAP, found in check.go.
 func (r *reconciliation) standsOnLog(ctx context.Context, s *scan) error {
 	for heads := range slices.Chunk(s.heads, headsPerQuery) {
-		chains, err := r.chainsAt(ctx, s.shard, heads)
+		chains, err := r.headsAt(ctx, s.shard, heads)
 		if err != nil {
 			return err
 		}
@@ -195,17 +195,17 @@ func (r *reconciliation) standsOnLog(ctx context.Context, s *scan) error {
 	return nil
 }
 
-// chainsAt reads the chains that the log has at the positions of heads.
-func (r *reconciliation) chainsAt(ctx context.Context, shard int, heads []lua.Head) (map[uint64][]string, error) {
+// headsAt reads the chains that the log has at the positions of heads; zeros in the middle of a call, where no Redis of this ledger ever was.
+func (r *reconciliation) headsAt(ctx context.Context, shard int, heads []lua.Head) (map[uint64][]string, error) {
 	positions := make([]string, len(heads))
 	for i, head := range heads {
 		positions[i] = fmt.Sprint(head.Position)
 	}
 	rows, err := r.clickhouse.Query(ctx,
-		"SELECT position, lower(hex(chain)) FROM events WHERE shard = @shard AND position IN ("+strings.Join(positions, ",")+")",
+		"SELECT position, lower(hex(head)) FROM events WHERE shard = @shard AND position IN ("+strings.Join(positions, ",")+")",
 		clickhouse.Named("shard", shard))
 	if err != nil {
-		return nil, fmt.Errorf("read chains of shard %d: %w", shard, err)
+		return nil, fmt.Errorf("read heads of shard %d: %w", shard, err)
 	}
 	defer func() { _ = rows.Close() }() // rows.Err below has the error that counts
 	chains := map[uint64][]string{}
@@ -213,12 +213,12 @@ func (r *reconciliation) chainsAt(ctx context.Context, shard int, heads []lua.He
 		var position uint64
 		var chain string
 		if err := rows.Scan(&position, &chain); err != nil {
-			return nil, fmt.Errorf("read chains of shard %d: %w", shard, err)
+			return nil, fmt.Errorf("read heads of shard %d: %w", shard, err)
 		}
 		chains[position] = append(chains[position], chain)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("read chains of shard %d: %w", shard, err)
+		return nil, fmt.Errorf("read heads of shard %d: %w", shard, err)
 	}
 	return chains, nil
 }

@@ -57,7 +57,7 @@ func (r *reconciliation) checkLog(ctx context.Context) error {
 		d := &r.doubts[shard]
 		d.log, d.missing, d.conflicting = read.breaks, map[string]bool{}, map[string]bool{}
 		r.report.Events += r.scans[shard].end.Position
-		r.report.EventsRead += read.end.head.Position - read.from.head.Position
+		r.report.EventsRead += read.end.link.Position - read.from.link.Position
 		if len(d.log) > 0 {
 			continue // what ClickHouse should have is not known
 		}
@@ -76,8 +76,8 @@ type counted struct {
 // checked are the positions that are checked, per shard: above the first, up to the second.
 func (r *reconciliation) checked() (froms, ends []uint64) {
 	for shard := range r.scans {
-		froms = append(froms, r.readings[shard].from.head.Position)
-		ends = append(ends, r.readings[shard].end.head.Position)
+		froms = append(froms, r.readings[shard].from.link.Position)
+		ends = append(ends, r.readings[shard].end.link.Position)
 	}
 	return froms, ends
 }
@@ -128,7 +128,7 @@ func (r *reconciliation) findGaps(ctx context.Context, read *reading, numbers []
 	var breaks []*Break
 	for i, number := range numbers {
 		first, last := number*stretchPositions+1, (number+1)*stretchPositions
-		first, last = max(first, read.from.head.Position+1), min(last, read.end.head.Position)
+		first, last = max(first, read.from.link.Position+1), min(last, read.end.link.Position)
 		found := map[uint64]Class{}
 		if i < wrongStretchesMax {
 			rows, err := r.rowsBetween(ctx, read.shard, first, last)

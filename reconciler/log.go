@@ -76,7 +76,8 @@ func (r *reconciliation) lastEvent(ctx context.Context, shard int) (logEnd, erro
 	for back := int64(tailRecords); start.Offset < end.offset; back *= tailGrowth {
 		from := max(start.Offset, end.offset-back)
 		err := r.readLog(ctx, shard, from, end.offset, func(l logged) error {
-			end.head, end.at = lua.HeadOf(l.event), l.at
+			point, _ := lua.PointOf(l.event) // every batch ends with a call
+			end.head, end.at = point.Head, l.at
 			return nil
 		})
 		if err != nil || end.head != lua.Genesis || from == start.Offset {

@@ -25,10 +25,10 @@ func (r *reconciliation) marks(ctx context.Context) ([]mark, error) {
 	err = scanAll(rows, func(scan func(...any) error) error {
 		var shard uint16
 		var m mark
-		if err := scan(&shard, &m.head.Position, &m.head.Chain, &m.offset); err != nil {
+		if err := scan(&shard, &m.link.Position, &m.link.Chain, &m.offset); err != nil {
 			return err
 		}
-		if int(shard) < len(marks) && m.head.Position <= r.scans[shard].end.Position {
+		if int(shard) < len(marks) && m.link.Position <= r.scans[shard].end.Position {
 			marks[shard] = m
 		}
 		return nil
@@ -84,7 +84,7 @@ func (r *reconciliation) writeMarks(ctx context.Context) error {
 	}
 	err := r.insert(ctx, "INSERT INTO log_marks (shard, run_id, position, chain, next_offset, at)", func(batch driver.Batch) error {
 		for shard, read := range r.readings {
-			if err := batch.Append(uint16(shard), r.id, read.end.head.Position, read.end.head.Chain, read.end.offset, r.now()); err != nil {
+			if err := batch.Append(uint16(shard), r.id, read.end.link.Position, read.end.link.Chain, read.end.offset, r.now()); err != nil {
 				return err
 			}
 		}

@@ -44,7 +44,7 @@ type world struct {
 	redis *sandbox.Redis
 
 	mu        sync.Mutex // one ledger-writer: guards all below
-	heads     []lua.Head
+	points    []lua.Point // ends of the log
 	waiting   []*ledgerv1.Event // decided, not yet projected
 	log       [testShards][]*ledgerv1.Event
 	projector bool // false: events wait
@@ -56,16 +56,16 @@ func setup(t testing.TB) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, heads: make([]lua.Head, testShards), projector: true}
+	w := &world{t: t, ctx: ctx, points: make([]lua.Point, testShards), projector: true}
 	w.must(config.Load("reconciler", &w.cfg, nil, nil))
 	w.cfg.BarrierTimeout, w.cfg.OutcomeTimeout = 20*time.Second, 20*time.Second
 	w.cfg.Kafka.Shards = testShards
 	w.startEngines()
-	for shard := range w.heads {
+	for shard := range w.points {
 		build, err := w.store.BeginBuild(ctx, shard, "g1")
 		w.must(err)
 		w.must(build.Swap(ctx))
-		w.heads[shard] = lua.Genesis
+		w.points[shard] = lua.Origin
 	}
 	return w
 }
@@ -177,9 +177,9 @@ func (w *world) submit(commands ...*ledgerv1.Command) map[string]*ledgerv1.Outco
 
 func (w *world) decide(shard int, commands []lua.Command, outcomes map[string]*ledgerv1.Outcome) {
 	w.t.Helper()
-	result := w.store.Apply(w.ctx, lua.Call{Shard: shard, Expected: w.heads[shard], Now: time.Now(), Commands: commands})[0]
+	result := w.store.Apply(w.ctx, lua.Call{Shard: shard, Expected: w.points[shard].Head, Now: time.Now(), Commands: commands})[0]
 	w.must(result.Err)
-	w.heads[shard] = result.Head
+	w.points[shard].Head = result.Head
 	if result.Entry != "" {
 		w.must(w.store.Trim(w.ctx, shard, []string{result.Entry}))
 	}
@@ -192,8 +192,9 @@ func (w *world) decide(shard int, commands []lua.Command, outcomes map[string]*l
 		if d.Kind != lua.Decided {
 			continue
 		}
-		event, err := lua.EventOf(commands[i], d)
+		event, link, err := w.points[shard].Link.Event(commands[i], d)
 		w.must(err)
+		w.points[shard].Link = link
 		w.publish(shard, event)
 		w.waiting = append(w.waiting, event)
 		w.log[shard] = append(w.log[shard], event)

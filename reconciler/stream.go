@@ -28,7 +28,7 @@ type stretch struct {
 
 // mark is how far a shard's log has been verified. The zero mark is the beginning.
 type mark struct {
-	head   lua.Head
+	link   lua.Link
 	offset int64 // the first one that is not verified
 }
 
@@ -47,11 +47,11 @@ const logBreaksMax = 100
 // readStream reads a shard's log from a mark up to a position, and recomputes every link of the chain, every effect, and a checksum
 // of what each event should be in ClickHouse. Memory: one number per 4,096 events.
 func (r *reconciliation) readStream(ctx context.Context, shard int, from mark, to uint64) (*reading, error) {
-	if from.head.Chain == "" {
-		from.head = lua.Genesis
+	if from.link.Chain == "" {
+		from.link = lua.FirstLink
 	}
 	read := &reading{shard: shard, from: from, end: from, stretches: map[uint64]*stretch{}}
-	if from.head.Position >= to {
+	if from.link.Position >= to {
 		return read, nil
 	}
 	end, err := r.readEnd(ctx, shard)
@@ -73,15 +73,15 @@ func (r *reconciliation) readStream(ctx context.Context, shard int, from mark, t
 // add checks one event and counts it.
 func (read *reading) add(l logged) error {
 	e := l.event
-	head, err := lua.HeadAfter(read.end.head, e)
+	link, err := lua.LinkAfter(read.end.link, e)
 	if err != nil {
 		read.report(ChainBroken, e, err.Error())
-		head = lua.HeadOf(e) // what follows may follow from this
+		link = lua.LinkOf(e) // what follows may follow from this
 	}
 	if why := contradiction(e); why != "" {
 		read.report(EventContradictsCommand, e, why)
 	}
-	read.end = mark{head: head, offset: l.offset + 1}
+	read.end = mark{link: link, offset: l.offset + 1}
 	if len(read.breaks) > logBreaksMax {
 		return errEnough
 	}
@@ -104,7 +104,7 @@ func (read *reading) report(class Class, e *ledgerv1.Event, detail string) {
 	o := e.GetOutcome()
 	read.breaks = append(read.breaks, &Break{
 		Class: class, Shard: read.shard, Account: o.GetAccount(), Action: Stop, Detail: detail, Unit: o.GetAfter().GetUnit(),
-		From: o.GetPosition(), To: o.GetPosition(), evidence: []string{strconv.FormatUint(o.GetPosition(), 10), lua.HeadOf(e).Chain},
+		From: o.GetPosition(), To: o.GetPosition(), evidence: []string{strconv.FormatUint(o.GetPosition(), 10), lua.LinkOf(e).Chain},
 	})
 }
 
@@ -161,7 +161,7 @@ func rowText(l logged) ([]byte, error) {
 	for _, word := range []string{
 		strconv.FormatUint(o.GetPosition(), 10), o.GetAccount(), strconv.FormatUint(sequence, 10), o.GetCommandId(),
 		strconv.Itoa(int(operation)), status, why, counter, unit, o.GetDelta(), balance, held, floor,
-		hex.EncodeToString(l.event.GetFingerprint()), hex.EncodeToString(l.event.GetChain()), strconv.FormatInt(l.offset, 10),
+		hex.EncodeToString(l.event.GetFingerprint()), hex.EncodeToString(l.event.GetChain()), headText(l.event), strconv.FormatInt(l.offset, 10),
 		strconv.FormatInt(o.GetDecidedAt().AsTime().UnixMilli(), 10), c.GetReference(), c.GetDescription(), c.GetSource(), metadataText(c.GetMetadata()),
 	} {
 		text = append(append(text, word...), '\n')
@@ -169,10 +169,18 @@ func rowText(l logged) ([]byte, error) {
 	return text, nil
 }
 
+// headText is the head of an event that ends a call; the column has zeros for the others.
+func headText(e *ledgerv1.Event) string {
+	if len(e.GetHead()) == 0 {
+		return lua.Genesis.Chain
+	}
+	return hex.EncodeToString(e.GetHead())
+}
+
 // rowTextSQL is rowText in ClickHouse. Hashes as hexadecimal: toString of a FixedString drops zero bytes at its end.
 const rowTextSQL = `concat(concatWithSeparator('\n', toString(position), account, toString(sequence), command_id,
 	toString(if(toInt8(operation) > 4, 0, toInt8(operation))), toString(toInt8(status)), toString(reason), counter_account, toString(unit),
-	toString(delta), toString(balance_after), toString(held_after), toString(floor_after), lower(hex(fingerprint)), lower(hex(chain)), toString(log_offset),
+	toString(delta), toString(balance_after), toString(held_after), toString(floor_after), lower(hex(fingerprint)), lower(hex(chain)), lower(hex(head)), toString(log_offset),
 	toString(toUnixTimestamp64Milli(decided_at)), reference, description, toString(source),
 	arrayStringConcat(arrayMap(k -> concat(k, '=', metadata[k], ';'), arraySort(mapKeys(metadata))))), '\n')`
 

@@ -40,14 +40,14 @@ func TestRunThatCannotCompareCouldNotTell(t *testing.T) {
 			w.cfg.BarrierTimeout = 300 * time.Millisecond
 		}, "is the projector running?"},
 		{"ClickHouse lost the last events", func(w *world) {
-			w.alter(fmt.Sprintf("ALTER TABLE events DELETE WHERE shard = %d AND position > %d", shard, w.heads[shard].Position-5))
+			w.alter(fmt.Sprintf("ALTER TABLE events DELETE WHERE shard = %d AND position > %d", shard, w.points[shard].Head.Position-5))
 			w.cfg.BarrierTimeout = 300 * time.Millisecond
 		}, "is the projector running?"},
 		{"Redis has another history than the log", func(w *world) {
 			w.stopProjector()
 			w.submit(credit("a1", 5, "USD"))
 			w.must(w.rows.Exec(w.ctx, fmt.Sprintf("INSERT INTO events SELECT * REPLACE (%d AS position, 4 AS sequence) FROM (SELECT * FROM events WHERE account = 'a1' AND sequence = 3)",
-				w.heads[shard].Position)))
+				w.points[shard].Head.Position)))
 		}, "which is not in the log"},
 		{"it is told to stop", func(w *world) {
 			ctx, cancel := context.WithCancelCause(w.ctx)
@@ -78,7 +78,7 @@ func TestLogThatLostItsEndIsOneBreak(t *testing.T) {
 	shard := topics.ShardOf("a1", testShards)
 	// ClickHouse has an event that Kafka does not have any more, and Redis neither.
 	w.must(w.rows.Exec(w.ctx, fmt.Sprintf("INSERT INTO events SELECT * REPLACE (%d AS position, 4 AS sequence) FROM (SELECT * FROM events WHERE account = 'a1' AND sequence = 3)",
-		w.heads[shard].Position+1)))
+		w.points[shard].Head.Position+1)))
 	report := w.mustRun()
 	if report.BreaksFound != 1 || report.Breaks[0].Class != LogTruncated || report.Breaks[0].Account != "" || report.Breaks[0].Action != Stop {
 		t.Fatalf("want one LOG_TRUNCATED of the shard, got %s", dump(report))

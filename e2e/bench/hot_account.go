@@ -130,7 +130,7 @@ func (l hotLoad) verify(ctx context.Context, cfg kafka.Config, count int) error 
 		return err
 	}
 	defer reader.Close()
-	head, seen, balance := lua.Genesis, map[string]bool{}, int64(0)
+	link, seen, balance := lua.FirstLink, map[string]bool{}, int64(0)
 	for len(seen) < count+2 {
 		fetches := reader.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
@@ -141,7 +141,7 @@ func (l hotLoad) verify(ctx context.Context, cfg kafka.Config, count int) error 
 			if err := proto.Unmarshal(r.Value, e); err != nil {
 				return err
 			}
-			if head, err = lua.HeadAfter(head, e); err != nil {
+			if link, err = lua.LinkAfter(link, e); err != nil {
 				return err
 			}
 			o := e.GetOutcome()

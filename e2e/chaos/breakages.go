@@ -35,7 +35,7 @@ var mutations = []mutation{
 		name: "compare-positions-only", breaks: "a head behind counts as the log's own prefix, whatever its chain (rule 13)",
 		edits: []edit{
 			{"ledger-writer/recover.go", "case state.Head.Position < last.Position && state.Head == logAt:", "case state.Head.Position < last.Position && logAt.Position == logAt.Position:"},
-			{"lua/record.go", "func HeadAfter(before Head, e *ledgerv1.Event) (Head, error) {", "func HeadAfter(before Head, e *ledgerv1.Event) (Head, error) {\n\tif before.Position+1 == e.GetOutcome().GetPosition() {\n\t\treturn HeadOf(e), nil\n\t}"},
+			{"lua/link.go", "func LinkAfter(before Link, e *ledgerv1.Event) (Link, error) {", "func LinkAfter(before Link, e *ledgerv1.Event) (Link, error) {\n\tif before.Position+1 == e.GetOutcome().GetPosition() {\n\t\treturn LinkOf(e), nil\n\t}"},
 		},
 		module: "ledger-writer", test: "TestAForkedRedisIsRebuilt",
 	},

@@ -45,7 +45,8 @@ CREATE TABLE IF NOT EXISTS ${LEDGER}.events
     metadata        Map(String, String)     COMMENT 'The caller''s metadata' CODEC(ZSTD(1)),
     source          LowCardinality(String)  COMMENT 'The service that asked',
     fingerprint     FixedString(16)         COMMENT 'Hash of the payload that a repeated command id is compared with' CODEC(NONE),
-    chain           FixedString(20)         COMMENT 'Hash chain over the shard up to this event' CODEC(NONE),
+    chain           FixedString(20)         COMMENT 'Hash chain over the shard''s log up to this event' CODEC(NONE),
+    head            FixedString(20)         COMMENT 'Where a call of the ledger left Redis: on its last event alone, else zeros' CODEC(ZSTD(1)),
     batch_to        UInt64                  COMMENT 'Last position of the insert that brought the row; forensics' CODEC(Delta(8), ZSTD(1)),
     ingested_at     DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') COMMENT 'ClickHouse''s clock when the row was inserted' CODEC(Delta(8), ZSTD(1)),
 
