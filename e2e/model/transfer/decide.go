@@ -142,7 +142,7 @@ func (m *Model) decide(k *contents, past []Event, r Record, now, forgotten uint8
 }
 
 func (m *Model) decideAsked(k *contents, past []Event, asks Command, e *Event) Reason {
-	available := k.balance[asks.account] - k.held[asks.account]
+	available := m.available(k, asks.account)
 	takes := asks.verb == transfer || asks.verb == debit || asks.verb == hold
 	switch {
 	case (takes || asks.verb == capture) && k.frozen[asks.account]:
@@ -179,6 +179,13 @@ func (m *Model) decideAsked(k *contents, past []Event, asks Command, e *Event) R
 	return applied
 }
 
+func (m *Model) available(k *contents, account uint8) int8 {
+	if m.without(HeldIsNotAvailable) {
+		return k.balance[account]
+	}
+	return k.balance[account] - k.held[account]
+}
+
 // over is what refuses a credit.
 func (m *Model) over(k *contents, account uint8, amount int8) Reason {
 	switch ceiling := m.plan.ceiling[account]; {
@@ -199,7 +206,7 @@ func (m *Model) unhold(k *contents, r Record, amount int8, e *Event) Reason {
 	switch {
 	case left == 0 || holder != r.account:
 		return holdUnknown
-	case amount > left:
+	case amount > left && !m.without(HoldLimitsCaptures):
 		return holdExceeded
 	}
 	e.left, e.held = left-amount, e.held-amount
@@ -226,6 +233,9 @@ func (m *Model) reverse(k *contents, past []Event, asks Command, e *Event) Reaso
 	if amount == 0 {
 		amount = whole - total
 	}
+	if m.without(TotalsLimitReversals) {
+		total = 0
+	}
 	if amount == 0 || total+amount > whole {
 		return notReversible
 	}
@@ -236,7 +246,7 @@ func (m *Model) reverse(k *contents, past []Event, asks Command, e *Event) Reaso
 	switch {
 	case k.frozen[asks.account]:
 		return frozen
-	case k.balance[asks.account]-k.held[asks.account] < amount:
+	case m.available(k, asks.account) < amount:
 		return insufficientFunds
 	}
 	return applied

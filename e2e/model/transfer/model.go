@@ -53,7 +53,7 @@ type Event struct {
 
 const (
 	logMax   = 9
-	queueMax = 7
+	queueMax = 9
 )
 
 // Shard is one partition of commands and of events, its keys in Redis and its owner.
@@ -132,6 +132,7 @@ func (m *Model) Expand(moves *explore.Moves[State]) {
 		x.owner(i)
 		x.faults(i)
 	}
+	x.together()
 	x.clock()
 }
 

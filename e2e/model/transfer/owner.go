@@ -44,6 +44,21 @@ func (x *expansion) owner(i int) {
 		x.end(i)
 	}
 	x.ghost(i)
+	if x.m.without(FarEndDecides) {
+		x.giveUp(i)
+	}
+}
+
+// giveUp returns a transfer of which nothing was heard in time.
+func (x *expansion) giveUp(i int) {
+	for _, e := range x.From.shards[i].past() {
+		s := x.From
+		back := x.m.refused(Record{command: e.command, asked: s.now, request: e.request, amount: -e.delta}, deadlinePassed)
+		transferred := e.kind == asked && x.m.command(e.Record).verb == transfer && e.reason == applied
+		if transferred && s.now > e.at && s.told[e.command] == none && !s.comes(back) && s.push(back) {
+			x.emit(i, "gives up "+x.m.recordText(e.Record), &s)
+		}
+	}
 }
 
 // agrees tells whether Redis is where the log is.

@@ -20,11 +20,15 @@ const (
 	NothingFromReused
 	ReusedCreditReturns
 	ReturnNamesOrigin
+	FarEndDecides
 	NearEndStays
 	RebuildRestoresHolds
 	ReplayRestoresHolds
 	RebuildRestoresTotals
 	ReplayRestoresTotals
+	HeldIsNotAvailable
+	HoldLimitsCaptures
+	TotalsLimitReversals
 	CaptureChecksExpiry
 	HoldsReadFromRedis
 )
@@ -52,11 +56,15 @@ var Variants = []Variant{
 	{"derived-from-reused", NothingFromReused, "a command that was refused as COMMAND_ID_REUSED derives what the first one did", "changed", "0"},
 	{"reused-credit-stays", ReusedCreditReturns, "a credit whose id another transfer has used is dropped", "senders", "0"},
 	{"return-id-of-callers-id", ReturnNamesOrigin, "a return's id is made of the caller's id alone", "returns", "0"},
+	{"returned-by-timer", FarEndDecides, "the near end returns a transfer of which it has not heard in time", "crossing", "clock=1"},
 	{"near-end-reversible", NearEndStays, "a transfer can be reversed at its near end", "reversed", "0"},
 	{"rebuild-without-holds", RebuildRestoresHolds, "a rebuild restores accounts and outcomes, not holds", "held", "wipe=1"},
 	{"replay-without-holds", ReplayRestoresHolds, "a replay leaves holds as they were", "held", "rollback=1"},
 	{"rebuild-without-totals", RebuildRestoresTotals, "a rebuild does not restore how much was reversed", "undone", "wipe=1"},
 	{"replay-without-totals", ReplayRestoresTotals, "a replay leaves totals as they were", "undone", "rollback=1"},
+	{"held-is-available", HeldIsNotAvailable, "what is held can be spent", "held", "0"},
+	{"captures-beyond-hold", HoldLimitsCaptures, "a capture takes what it asks for", "released", "0"},
+	{"reversals-beyond-original", TotalsLimitReversals, "each reversal is held against the original alone", "undone", "0"},
 	{"expiry-by-owner-alone", CaptureChecksExpiry, "the script captures holds after their end", "held", "clock=1"},
 	{"expiry-by-memory-alone", HoldsReadFromRedis, "after a recovery the owner knows no holds", "held", "crash=1,clock=1"},
 }

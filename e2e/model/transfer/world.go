@@ -92,6 +92,30 @@ func (x *expansion) faults(i int) {
 	}
 }
 
+// together are faults of a writer that has both shards, in one transaction, or of the Redis that has them.
+func (x *expansion) together() {
+	publishes := true
+	for i := range x.From.shards {
+		publishes = publishes && x.From.shards[i].owner.step == publishing
+	}
+	doubted := x.From
+	for i := range doubted.shards {
+		doubted.shards[i].owner = Owner{doubt: true}
+	}
+	if s := doubted; s.left.Spend(Crash) {
+		x.Fault("", "the owner of both shards dies, others take over", &s)
+	}
+	if s := doubted; publishes && s.left.Spend(Abort) {
+		x.Fault("", "the transaction of both shards is aborted", &s)
+	}
+	if s := x.From; s.left.Spend(Wipe) {
+		for i := range s.shards {
+			s.shards[i].redis = Redis{lost: true}
+		}
+		x.Fault("", "the Redis of both shards is wiped", &s)
+	}
+}
+
 func (x *expansion) clock() {
 	if s := x.From; s.now < clockMax && s.left.Spend(Clock) {
 		s.now++
