@@ -35,8 +35,9 @@ test-kafka: engines kafka-jars $(GOTESTSUM) ## the end-to-end tests, each on an 
 bench: engines postgres ## every figure, about ten minutes: name value unit ratio reference
 	@cd e2e && go run ./cmd/bench
 
-model: ## the protocol of one shard, state by state
+model: ## the protocol of one shard and of transfers between two, state by state
 	@cd e2e && go run ./cmd/model && go run ./cmd/model --forget --faults clock=2,skew=1,jump=1,wipe=1
+	@cd e2e && go run ./cmd/model transfers --faults 3 && go run ./cmd/model transfers --sequences 3 --faults 1
 
 SEEDS ?= 10
 chaos: engines $(if $(filter apache,$(KAFKA)),kafka-jars) ## seeded faults against whole ledgers (SEEDS=10, KAFKA=apache for the real broker): seeds N violations 0

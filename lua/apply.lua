@@ -53,7 +53,10 @@ decide = {
 local head = redis.pcall('HMGET', HEAD, 'position', 'chain', 'generation', 'turned', 'begun', 'horizon', 'forgotten')
 if head.err then return { 'OUT_OF_SYNC', '', '', head.err } end
 local function stop(word, why, more) return { word, head[1] or '', head[2] or '', why, more } end
-if head[1] ~= believed_position or head[2] ~= believed_chain or not head[7] then return stop('OUT_OF_SYNC', 'head') end
+for i = 1, 7 do
+    if not head[i] then return stop('OUT_OF_SYNC', 'head') end
+end
+if head[1] ~= believed_position or head[2] ~= believed_chain then return stop('OUT_OF_SYNC', 'head') end
 generation = head[3]
 if (#ARGV - FIRST + 1) % WIDTH ~= 0 then return redis.error_reply('INVALID_ARGUMENT number of arguments') end
 if not string.find(now .. ' ' .. window .. ' ' .. asked, '^%d+ %d+ %d+$') or #chain ~= 40 then return redis.error_reply('INVALID_ARGUMENT clock or chain') end

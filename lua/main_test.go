@@ -73,6 +73,8 @@ type bench struct {
 	head  Head
 	now   time.Time
 	ids   int
+	// history is the log of a shard whose outbox a rebuild clears, by calls.
+	history [][]*ledgerv1.Event
 }
 
 func setup(t testing.TB) *bench {

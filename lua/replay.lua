@@ -31,12 +31,12 @@ local ACCOUNT = '^(%-?%d+)( %-?%d+ %d+ %S+ %S+ %S+)$' -- balance, and what follo
 -- @include amount window
 
 -- 1. the head and the keys
-local head = redis.pcall('HMGET', HEAD, 'position', 'chain', 'turned', 'begun')
+local head = redis.pcall('HMGET', HEAD, 'position', 'chain', 'turned', 'begun', 'horizon', 'forgotten')
 if head.err then return { 'OUT_OF_SYNC', '', '', head.err } end
 local function stop(word, why) return { word, head[1] or '', head[2] or '', why } end
 if before_position == '' then
     if redis.call('EXISTS', ACCOUNTS, HOLDS, RECENT, OLD, OUTBOX, HEAD) > 0 then return stop('OUT_OF_SYNC', 'build exists') end
-elseif head[1] ~= before_position or head[2] ~= before_chain then
+elseif head[1] ~= before_position or head[2] ~= before_chain or not (head[3] and head[4] and head[5] and head[6]) then
     return stop('OUT_OF_SYNC', 'head')
 end
 local names, place = { '' }, {}

@@ -14,16 +14,30 @@ type Standing struct {
 	Sequence uint64
 	Balance  *big.Int
 	Held     *big.Int
-	Floor    *big.Int
-	Unit     string // "USD/2"; empty where unknown
+	Terms
 }
+
+// Terms are what an account may do.
+type Terms struct {
+	Unit   string // "USD/2"; empty where unknown
+	Limits string // "floor" or "floor:ceiling", minor units
+	Status string // "active", "frozen_debit", "frozen_credit", "frozen", "closed"
+}
+
+// Floor is the lowest balance allowed.
+func (t Terms) Floor() string { floor, _, _ := strings.Cut(t.Limits, ":"); return floor }
+
+// Ceiling is the highest balance that a credit may lead to; empty for none.
+func (t Terms) Ceiling() string { _, ceiling, _ := strings.Cut(t.Limits, ":"); return ceiling }
+
+func (t Terms) String() string { return t.Limits + " " + t.Unit + " " + t.Status }
 
 // record is the standing in the words of a Redis record; "-" where there is none.
 func (s *Standing) record() string {
 	if s == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%s %s %d %s %s", s.Balance, s.Held, s.Sequence, s.Floor, s.Unit)
+	return fmt.Sprintf("%s %s %d %s", s.Balance, s.Held, s.Sequence, s.Terms)
 }
 
 // Break is a difference between Redis and the log, or a broken invariant of the log.
@@ -54,6 +68,7 @@ type Break struct {
 	// From and To are the positions of a projection break; the shard's rows there are wrong.
 	From, To uint64
 
+	hold       string   // of a HOLD_STALE
 	generation string   // of the shard's keys in Redis when they were read
 	complete   bool     // the log's sequences of the account are 1 to the last, each once
 	evidence   []string // what the id is made of, where it is not an account in Redis against the log
@@ -76,8 +91,10 @@ func (b *Break) fingerprint() string {
 	case b.relative():
 		balance := new(big.Int).Sub(b.Redis.Balance, b.Log.Balance)
 		held := new(big.Int).Sub(b.Redis.Held, b.Log.Held)
-		evidence = append(evidence, fmt.Sprint(b.anchor), balance.String(), held.String(),
-			b.Redis.Floor.String(), b.Redis.Unit, b.Log.Floor.String(), b.Log.Unit)
+		evidence = append(evidence, fmt.Sprint(b.anchor), balance.String(), held.String())
+		if b.Class == TermsDiffer { // else they agree, and may change from one run to the next
+			evidence = append(evidence, fmt.Sprint(b.Redis.Terms), fmt.Sprint(b.Log.Terms))
+		}
 	case b.evidence != nil:
 		evidence = append(evidence, b.evidence...)
 	case b.Redis == nil && b.Log == nil:

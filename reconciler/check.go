@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/big"
 	"slices"
 	"strings"
 
@@ -58,6 +57,11 @@ func (r *reconciliation) checkLog(ctx context.Context) error {
 		d.log, d.missing, d.conflicting = read.breaks, map[string]bool{}, map[string]bool{}
 		r.report.Events += r.scans[shard].end.Position
 		r.report.EventsRead += read.end.link.Position - read.from.link.Position
+		for _, b := range d.log {
+			if b.Class == ChainBroken {
+				d.conflicting[b.Account] = true
+			}
+		}
 		if len(d.log) > 0 {
 			continue // what ClickHouse should have is not known
 		}
@@ -255,7 +259,8 @@ const accountsNamedMax = 10
 
 // nameAccounts adds to the first break of the shard's log which accounts it shows in.
 func (d *doubt) nameAccounts(explained []*Break) {
-	if len(explained) == 0 || len(d.projection) == 0 {
+	own := slices.Concat(d.log, d.projection)
+	if len(explained) == 0 || len(own) == 0 {
 		return
 	}
 	var names []string
@@ -266,12 +271,7 @@ func (d *doubt) nameAccounts(explained []*Break) {
 	if more := len(explained) - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more accounts", more)
 	}
-	d.projection[0].Detail += text
+	own[0].Detail += text
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-// standing makes a Standing of what ClickHouse answers.
-func standing(sequence uint64, balance, held, floor *big.Int, unit string) *Standing {
-	return &Standing{Sequence: sequence, Balance: balance, Held: held, Floor: floor, Unit: unit}
-}

@@ -51,6 +51,10 @@ const (
 	DuplicateEffect Class = "DUPLICATE_EFFECT"
 	// PostingsNotZero: the postings of a currency do not add up to zero.
 	PostingsNotZero Class = "POSTINGS_NOT_ZERO"
+	// HoldDiffers: an open hold is not in Redis as the log says, or Redis has one that the log does not know.
+	HoldDiffers Class = "HOLD_DIFFERS"
+	// HoldStale: a hold is open for longer than the policy allows, or should have ended by itself.
+	HoldStale Class = "HOLD_STALE"
 	// TransitStale: money is in transit for longer than the policy allows.
 	TransitStale Class = "TRANSIT_STALE"
 	// DeadLettersUnattended: there are dead letters that nobody has attended to.
@@ -70,6 +74,8 @@ const (
 	Reversal Action = "reversal"
 	// Adjustment: a journal entry, which a person proposes and another one approves.
 	Adjustment Action = "adjustment"
+	// Release: a hold is given up, once two people agree.
+	Release Action = "release"
 	// Stop: nothing automatic; a person looks at the detail.
 	Stop Action = "stop"
 )
@@ -121,6 +127,8 @@ var natures = []nature{
 	{ProjectionMissing, High, Repair, "ClickHouse lost rows"},
 	{ProjectionDuplicate, High, Repair, "ClickHouse has rows twice"},
 	{ProjectionMismatch, High, Repair, "ClickHouse has rows with another content than the log"},
+	{HoldDiffers, High, Stop, "Redis has another hold than the log"},
+	{HoldStale, Medium, Release, "a hold is open for too long"},
 	{TransitStale, Medium, Adjustment, "money is in transit for too long"},
 	{DeadLettersUnattended, Medium, Stop, "records that could not be decided wait for a person"},
 	{ProjectionLag, Info, Wait, "ClickHouse was late"},

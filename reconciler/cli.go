@@ -98,7 +98,7 @@ func runAndPrint(cmd *cobra.Command, cfg Config, output, date string) error {
 	reg := metrics.NewRegistry()
 	reconciler, err := New(cfg, logger, reg)
 	if err != nil {
-		return err
+		return run.WithExitCode(err, ExitUsage)
 	}
 	defer func() { _ = reconciler.Close() }() // connections of a process that ends
 
@@ -171,7 +171,7 @@ func serveCommand(cfg *Config, environ []string) *cobra.Command {
 		reg := metrics.NewRegistry()
 		r, err := New(*cfg, logger, reg)
 		if err != nil {
-			return err
+			return run.WithExitCode(err, ExitUsage)
 		}
 		defer func() { _ = r.Close() }() // connections of a process that ends
 		defer serveMetrics(cmd.Context(), *cfg, reg, logger)()

@@ -164,7 +164,7 @@ func (r *Reconciler) show(ctx context.Context, w io.Writer, id string) error {
 	if amount == nil || f.Action != Adjustment && f.Action != Reversal {
 		return out.err
 	}
-	lines, err := r.Preview(ctx, f.Unit, amount)
+	lines, err := r.Preview(ctx, f.Class, f.Unit, amount)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package reconciler
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -14,7 +13,6 @@ import (
 	"github.com/hotledger/hotledger/chassis/run"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
-	"github.com/twmb/franz-go/pkg/kadm"
 )
 
 // write writes a stored report in a format.
@@ -145,43 +143,4 @@ func (r *Reconciler) Backtest(ctx context.Context, last int) ([]BacktestLine, er
 		return nil, fmt.Errorf("backtest: %w", err)
 	}
 	return lines, nil
-}
-
-func deadLettersCommand(cfg *Config, environ []string) *cobra.Command {
-	root := &cobra.Command{Use: "deadletters", Short: "Dead letters that nobody has attended to", Args: usage(cobra.NoArgs), RunE: func(cmd *cobra.Command, _ []string) error {
-		return withReconciler(cmd, cfg, environ, func(ctx context.Context, r *Reconciler) error {
-			waiting, _, err := r.deadLetters(ctx)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s nobody has attended to\n", plural(uint64(waiting), "dead letter"))
-			return err
-		})
-	}}
-	by := ""
-	attend := &cobra.Command{Use: "attend", Short: "Say that all dead letters up to now are attended to", Args: usage(cobra.NoArgs), RunE: func(cmd *cobra.Command, _ []string) error {
-		if by == "" {
-			return run.WithExitCode(errors.New("--by: who attended to them?"), ExitUsage)
-		}
-		return withReconciler(cmd, cfg, environ, func(ctx context.Context, r *Reconciler) error { return r.AttendDeadLetters(ctx, by) })
-	}}
-	attend.Flags().StringVar(&by, "by", "", "your name")
-	root.AddCommand(attend)
-	return root
-}
-
-// AttendDeadLetters notes, in Kafka, that a person has attended to all dead letters that are there now.
-func (r *Reconciler) AttendDeadLetters(ctx context.Context, by string) error {
-	_, ends, err := r.deadLetters(ctx)
-	if err != nil {
-		return err
-	}
-	offsets := kadm.Offsets{}
-	ends.Each(func(end kadm.ListedOffset) {
-		offsets.Add(kadm.Offset{Topic: end.Topic, Partition: end.Partition, At: end.Offset, LeaderEpoch: -1, Metadata: by})
-	})
-	if err := kadm.NewClient(r.kafka).CommitAllOffsets(ctx, attendedGroup, offsets); err != nil {
-		return fmt.Errorf("note attended dead letters: %w", err)
-	}
-	return nil
 }

@@ -13,12 +13,13 @@ import (
 var accountsQuery string
 
 // sliceQuery is one pass over the accounts of a slice: what they add up to, by class, and one row of texts per account that differs.
-var sliceQuery = `SELECT toString(class), if(unit_log != '', unit_log, unit_redis) AS unit, count(), countIf(present),
+var sliceQuery = `SELECT toString(class), if(terms_log.1 != '', terms_log.1, terms_redis.1) AS unit, count(), countIf(present),
 		countIf(sequences > 0 AND class != 'NOT_YET'), countIf(present AND sequences > 0), toString(sum(toInt128(balance_redis))),
 		toString(sumIf(if(present, balance_at_redis, balance_log), class != 'NOT_YET')),
-		groupArrayIf(@most)([toString(class), account, toString(shard), toString(present), toString(sequence_redis), toString(balance_redis),
-			toString(held_redis), toString(floor_redis), unit_redis, toString(sequences), toString(sequence_log), toString(balance_at_redis),
-			toString(balance_log), toString(floor_log), unit_log, toString(repaired_at), toString(complete)], class NOT IN ('AGREES', 'NOT_YET'))
+		groupArrayIf(@most)([toString(class), account, toString(shard), toString(present), toString(complete), toString(sequences), toString(repaired_at),
+			toString(sequence_redis), toString(balance_redis), toString(held_redis), terms_redis.1, terms_redis.2, terms_redis.3,
+			toString(sequence_log), toString(balance_log), toString(held_log), terms_log.1, terms_log.2, terms_log.3,
+			toString(balance_at_redis), toString(held_at_redis), terms_at_redis.1, terms_at_redis.2, terms_at_redis.3], class NOT IN ('AGREES', 'NOT_YET'))
 	FROM (` + accountsQuery + `) GROUP BY class, unit SETTINGS optimize_aggregation_in_order = 1`
 
 // Total is the control total of one unit: the sum of all balances in Redis, and what the log says they should be, each account at
@@ -33,7 +34,8 @@ type sliceResult struct {
 	Found, Redis, Log, Compared uint64
 	SumsRedis, SumsLog          map[string]string
 	Differences                 [][]string
-	Histories                   []history // invariants.go
+	Histories                   []history    // invariants.go
+	Holds                       []heldAmount // holds.go
 }
 
 // compare finds the accounts that differ, at the same sequence, in ClickHouse, slice by slice.
@@ -70,6 +72,9 @@ func (r *reconciliation) compare(ctx context.Context) error {
 		for _, h := range result.Histories {
 			histories = append(histories, h.breaks()...)
 		}
+		for _, h := range result.Holds {
+			histories = append(histories, h.breaks()...)
+		}
 	}
 	r.report.Totals, r.report.Slices = sortedTotals(sums), len(bounds)
 	r.collect(found, differences, histories)
@@ -93,6 +98,9 @@ func (r *reconciliation) collect(found uint64, differences, histories []*Break) 
 		r.report.Breaks = append(r.report.Breaks, b)
 	}
 	for _, b := range histories {
+		if b.Class == HoldDiffers && (r.doubts[b.Shard].inDoubt() || r.trouble[b.Shard] != nil) {
+			continue // of a shard that stands elsewhere than its log, more than its holds is made again
+		}
 		// A wrong balance that Redis still has is the same fault; its repair mends the chain.
 		if b.Class == BalanceChainBroken && (inRedis[b.Account] || r.doubts[b.Shard].explains(b)) {
 			continue
@@ -150,6 +158,9 @@ func (r *reconciliation) compareSlice(ctx context.Context, lo, hi string) (*slic
 	if result.Histories, err = r.readHistories(ctx, lo, hi); err != nil {
 		return nil, err
 	}
+	if result.Holds, err = r.readHolds(ctx, lo, hi); err != nil {
+		return nil, err
+	}
 	return result, nil
 }
 
@@ -200,25 +211,19 @@ func (r *reconciliation) addSlice(s *sliceResult, sums map[string]*Total, differ
 	return nil
 }
 
-// difference is one row of differencesQuery.
+// difference is one account that differs: what Redis says, what the log says last, and what the log says at Redis's sequence.
 type difference struct {
-	class, account                      string
-	shard                               uint16
-	present                             bool
-	sequenceRedis                       uint64
-	balanceRedis, heldRedis, floorRedis int64
-	unitRedis                           string
-	sequences, sequenceLog              uint64
-	balanceAtRedis, balanceLog          big.Int
-	floorLog                            int64
-	unitLog                             string
-	repairedAt                          uint64
-	complete                            bool
+	class                string
+	account              string
+	shard                int
+	present, complete    bool
+	sequences, repaired  uint64
+	redis, log, logThere Standing
 }
 
 // parseDifference reads a row of texts of sliceQuery.
 func parseDifference(w []string) (*difference, error) {
-	const words = 17
+	const words = 24
 	if len(w) != words {
 		return nil, fmt.Errorf("a difference has %d words, not %d", len(w), words)
 	}
@@ -229,13 +234,15 @@ func parseDifference(w []string) (*difference, error) {
 		}
 		return n
 	}
-	d := &difference{
-		class: w[0], account: w[1], shard: uint16(number(2).Uint64()), present: w[3] == "1" || w[3] == "true", sequenceRedis: number(4).Uint64(),
-		balanceRedis: number(5).Int64(), heldRedis: number(6).Int64(), floorRedis: number(7).Int64(), unitRedis: w[8],
-		sequences: number(9).Uint64(), sequenceLog: number(10).Uint64(), balanceAtRedis: *number(11), balanceLog: *number(12),
-		floorLog: number(13).Int64(), unitLog: w[14], repairedAt: number(15).Uint64(), complete: w[16] == "1" || w[16] == "true",
+	yes := func(i int) bool { return w[i] == "1" || w[i] == "true" }
+	standing := func(sequence, i int) Standing {
+		return Standing{Sequence: number(sequence).Uint64(), Balance: number(i), Held: number(i + 1), Terms: Terms{Unit: w[i+2], Limits: w[i+3], Status: w[i+4]}}
 	}
-	return d, nil
+	const redis, log, logThere = 7, 13, 19
+	return &difference{
+		class: w[0], account: w[1], shard: int(number(2).Int64()), present: yes(3), complete: yes(4), sequences: number(5).Uint64(), repaired: number(6).Uint64(),
+		redis: standing(redis, redis+1), log: standing(log, log+1), logThere: standing(redis, logThere),
+	}, nil
 }
 
 // atStake is what Redis has more than the log, and in which unit.
@@ -251,15 +258,14 @@ func (b *Break) atStake() (*big.Int, string) {
 }
 
 func (d *difference) toBreak(s *scan) *Break {
-	b := &Break{Class: Class(d.class), Account: d.account, Shard: int(d.shard), complete: d.complete, anchor: max(d.repairedAt, 1)}
-	if d.present && d.unitRedis != "" {
-		b.Redis = standing(d.sequenceRedis, big.NewInt(d.balanceRedis), big.NewInt(d.heldRedis), big.NewInt(d.floorRedis), d.unitRedis)
+	b := &Break{Class: Class(d.class), Account: d.account, Shard: d.shard, complete: d.complete, anchor: max(d.repaired, 1)}
+	if d.present && d.redis.Unit != "" {
+		b.Redis = &d.redis
 	}
 	if d.sequences > 0 {
-		// No operation holds money yet, so the log's hold is 0.
-		b.Log = standing(d.sequenceLog, new(big.Int).Set(&d.balanceLog), new(big.Int), big.NewInt(d.floorLog), d.unitLog)
+		b.Log = &d.log
 		if b.relative() {
-			b.Log.Sequence, b.Log.Balance = d.sequenceRedis, new(big.Int).Set(&d.balanceAtRedis)
+			b.Log = &d.logThere
 		}
 	}
 	b.Detail = d.detail(s)
@@ -270,26 +276,26 @@ func (d *difference) toBreak(s *scan) *Break {
 func (d *difference) detail(s *scan) string {
 	switch Class(d.class) {
 	case BalanceDiffers:
-		if d.balanceAtRedis.Cmp(big.NewInt(d.balanceRedis)) == 0 {
-			return fmt.Sprintf("Redis holds back %d minor units that nobody asked for", d.heldRedis)
+		if d.logThere.Balance.Cmp(d.redis.Balance) == 0 {
+			return fmt.Sprintf("Redis holds back %s, by the log it is %s", major(d.redis.Held, d.redis.Unit), major(d.logThere.Held, d.redis.Unit))
 		}
 		return "Redis has another balance than the events up to this sequence add up to"
 	case TermsDiffer:
-		return fmt.Sprintf("Redis has floor %d and unit %s, the account was opened with floor %d and unit %s", d.floorRedis, d.unitRedis, d.floorLog, d.unitLog)
+		return fmt.Sprintf("Redis has the terms %q, by the log they are %q", d.redis.Terms, d.logThere.Terms)
 	case AccountMissingInRedis:
 		return "the log opened the account, Redis does not have it"
 	case RedisBehind:
-		return fmt.Sprintf("Redis lacks changes that the log has: sequence %d of %d", d.sequenceRedis, d.sequenceLog)
+		return fmt.Sprintf("Redis lacks changes that the log has: sequence %d of %d", d.redis.Sequence, d.log.Sequence)
 	case RedisAhead:
-		return fmt.Sprintf("Redis has changes that the log lacks: sequence %d above %d", d.sequenceRedis, d.sequenceLog)
+		return fmt.Sprintf("Redis has changes that the log lacks: sequence %d above %d", d.redis.Sequence, d.log.Sequence)
 	case AccountUnknownToLog:
-		return fmt.Sprintf("Redis has the account at sequence %d, the log has no event of it", d.sequenceRedis)
+		return fmt.Sprintf("Redis has the account at sequence %d, the log has no event of it", d.redis.Sequence)
 	case AccountUnreadable:
 		return s.unreadable[d.account]
 	case LogGap:
-		return fmt.Sprintf("the log has %d events of sequences up to %d", d.sequences, d.sequenceLog)
+		return fmt.Sprintf("the log has %d events of sequences up to %d", d.sequences, d.log.Sequence)
 	case LogDuplicate:
-		return fmt.Sprintf("the log has a sequence of the account at two positions, up to sequence %d", d.sequenceLog)
+		return fmt.Sprintf("the log has a sequence of the account at two positions, up to sequence %d", d.log.Sequence)
 	default: // the others are not about one account in Redis
 	}
 	return ""

@@ -12,9 +12,6 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// adjustmentAccount is the other side of every adjustment and reversal.
-const adjustmentAccount = "@adjustment"
-
 // What a person may decide about a break.
 const (
 	proposed = "proposed"
@@ -116,7 +113,7 @@ func (r *Reconciler) Propose(ctx context.Context, breakID string, p Proposal) er
 	d := decision{BreakID: breakID, Decision: proposed, By: p.By, Note: p.Note, Action: found.Action, Account: found.Account, Unit: found.Unit}
 	d.ExpiresAt = time.Now().UTC().Add(r.policy.ApprovalExpiry)
 	switch found.Action {
-	case Repair:
+	case Repair, Release:
 	case Reversal, Adjustment:
 		amount := found.Amount
 		if p.Amount != nil {

@@ -39,7 +39,7 @@ func TestOverspentMoneyIsSettledByTwoPeopleOnce(t *testing.T) {
 		t.Errorf("the proposer approved: %v", err)
 	}
 	w.must(r.Approve(w.ctx, b.ID, "ben", "agreed"))
-	lines, err := r.Preview(w.ctx, b.Unit, b.Amount)
+	lines, err := r.Preview(w.ctx, b.Class, b.Unit, b.Amount)
 	w.must(err)
 	before, after := new(big.Int), new(big.Int)
 	for _, line := range lines {

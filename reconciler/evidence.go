@@ -47,14 +47,18 @@ func (r *reconciliation) writeRun(ctx context.Context) error {
 	})
 }
 
-// writeBreaks writes every listed break. A repeat changes nothing.
-func (r *reconciliation) writeBreaks(ctx context.Context) error {
-	if len(r.report.Breaks) == 0 {
+func (r *reconciliation) writeListed(ctx context.Context) error {
+	return r.writeBreaks(ctx, r.report.Breaks)
+}
+
+// writeBreaks writes breaks. A repeat changes nothing.
+func (r *reconciliation) writeBreaks(ctx context.Context, breaks []*Break) error {
+	if len(breaks) == 0 {
 		return nil
 	}
 	return r.insert(ctx, `INSERT INTO breaks (run_id, break_id, class, shard, account, redis_sequence, redis_balance, redis_held,
 		log_sequence, log_balance, log_held, unit, detail, found_at, severity, action, amount, first_seen, settled)`, func(batch driver.Batch) error {
-		for _, b := range r.report.Breaks {
+		for _, b := range breaks {
 			redisSequence, redisBalance, redisHeld := nullable(b.Redis)
 			logSequence, logBalance, logHeld := nullable(b.Log)
 			if err := batch.Append(r.id, b.ID, string(b.Class), uint16(b.Shard), b.Account, redisSequence, redisBalance, redisHeld,
@@ -146,26 +150,17 @@ func (b *Break) unit() string {
 
 // dropOldSnapshots drops whole days of readings. Runs, breaks and compensations stay for ever.
 func (r *reconciliation) dropOldSnapshots(ctx context.Context) error {
-	rows, err := r.clickhouse.Query(ctx, fmt.Sprintf(
-		"SELECT DISTINCT _partition_id FROM account_snapshots WHERE toDate(read_at) < toDate(now('UTC')) - %d", r.cfg.SnapshotDays))
-	if err != nil {
-		return fmt.Errorf("drop old snapshots: %w", err)
-	}
-	defer func() { _ = rows.Close() }() // rows.Err below has the error that counts
-	var partitions []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
+	for _, table := range []string{"account_snapshots", "hold_snapshots"} {
+		var partitions []string
+		err := r.clickhouse.QueryRow(ctx, fmt.Sprintf("SELECT groupUniqArray(_partition_id) FROM %s WHERE toDate(read_at) < toDate(now('UTC')) - %d",
+			table, r.cfg.SnapshotDays)).Scan(&partitions)
+		if err != nil {
 			return fmt.Errorf("drop old snapshots: %w", err)
 		}
-		partitions = append(partitions, id)
-	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("drop old snapshots: %w", err)
-	}
-	for _, id := range partitions {
-		if err := r.clickhouse.Exec(ctx, "ALTER TABLE account_snapshots DROP PARTITION ID '"+id+"'"); err != nil {
-			return fmt.Errorf("drop old snapshots: %w", err)
+		for _, id := range partitions {
+			if err := r.clickhouse.Exec(ctx, "ALTER TABLE "+table+" DROP PARTITION ID '"+id+"'"); err != nil {
+				return fmt.Errorf("drop old snapshots: %w", err)
+			}
 		}
 	}
 	return nil

@@ -91,7 +91,7 @@ func (r *reconciliation) firstSeen(ctx context.Context) (map[string]time.Time, e
 	return seen, nil
 }
 
-// adjustmentPrefix begins the command ids of adjustments and reversals; the break's id follows.
+// adjustmentPrefix begins the command ids of what two people approved; the break's id follows.
 const adjustmentPrefix = "adjust:"
 
 // bookedAdjustments are the breaks whose adjustment is in the log.
@@ -99,8 +99,8 @@ func (r *reconciliation) bookedAdjustments(ctx context.Context) (map[string]bool
 	var booked []string
 	// References lead from the journal to the break; the id of the command is derived from it, so nobody else's reference counts.
 	err := r.clickhouse.QueryRow(ctx, `SELECT groupUniqArray(reference) FROM events
-		WHERE counter_account = @account AND status = 'applied' AND startsWith(command_id, concat(@prefix, reference))`,
-		clickhouse.Named("account", adjustmentAccount), clickhouse.Named("prefix", adjustmentPrefix)).Scan(&booked)
+		WHERE operation IN ('adjust', 'release') AND status = 'applied' AND reference != '' AND startsWith(command_id, concat(@prefix, reference))`,
+		clickhouse.Named("prefix", adjustmentPrefix)).Scan(&booked)
 	if err != nil {
 		return nil, fmt.Errorf("look up booked adjustments: %w", err)
 	}

@@ -83,7 +83,7 @@ type BalanceLine struct {
 
 // Preview is the trial balance before and after an adjustment of amount on an account: all controlled accounts together, and each
 // external one. Both columns add up to zero.
-func (r *Reconciler) Preview(ctx context.Context, unit string, amount *big.Int) ([]BalanceLine, error) {
+func (r *Reconciler) Preview(ctx context.Context, class Class, unit string, amount *big.Int) ([]BalanceLine, error) {
 	rows, err := r.clickhouse.Query(ctx, `SELECT if(startsWith(account, '@'), account, 'controlled accounts') AS side, toString(sum(amount_minor))
 		FROM `+r.cfg.ClickHouse.FinanceDatabase+`.postings WHERE currency = @currency GROUP BY side ORDER BY startsWith(side, '@'), side`,
 		clickhouse.Named("currency", code(unit)))
@@ -101,7 +101,7 @@ func (r *Reconciler) Preview(ctx context.Context, unit string, amount *big.Int) 
 		line.Before.SetString(total, 10)
 		line.After = new(big.Int).Set(line.Before)
 		switch line.Account {
-		case adjustmentAccount:
+		case class.otherSide():
 			line.After.Sub(line.After, amount)
 			external = true
 		case "controlled accounts":
@@ -114,7 +114,7 @@ func (r *Reconciler) Preview(ctx context.Context, unit string, amount *big.Int) 
 		return nil, fmt.Errorf("read the trial balance: %w", err)
 	}
 	if !external {
-		lines = append(lines, BalanceLine{Account: adjustmentAccount, Unit: unit, Before: new(big.Int), After: new(big.Int).Neg(amount)})
+		lines = append(lines, BalanceLine{Account: class.otherSide(), Unit: unit, Before: new(big.Int), After: new(big.Int).Neg(amount)})
 	}
 	return lines, nil
 }

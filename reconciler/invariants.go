@@ -3,15 +3,12 @@ package reconciler
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"math/big"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
-	"github.com/hotledger/hotledger/schemas/topics"
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/hotledger/hotledger/schemas/limits"
 )
 
 //go:embed histories.sql
@@ -52,14 +49,18 @@ func (r *reconciliation) readHistories(ctx context.Context, lo, hi string) ([]hi
 	return all, nil
 }
 
-// breaks makes one break of all broken links of an account, and one of each time that it was overspent.
+// linksMax bounds the breaks of one account's history.
+const linksMax = 100
+
+// breaks makes one break of each broken link, so that an incremental run, which sees fewer of them, gives each the id that a full one does;
+// and one of each time that the account was overspent.
 func (h history) breaks() []*Break {
 	var all []*Break
-	if n := len(h.Broken); n > 0 {
+	for _, sequence := range h.Broken[:min(len(h.Broken), linksMax)] {
 		all = append(all, &Break{
 			Class: BalanceChainBroken, Shard: int(h.Shard), Account: h.Account, Unit: h.Unit, Action: Stop,
-			Detail:   fmt.Sprintf("balance_after does not follow from the balance before at %s, first at sequence %d, and no repair came after it", plural(uint64(n), "event"), h.Broken[0]),
-			evidence: []string{fmt.Sprint(h.Broken[0]), fmt.Sprint(h.LastRepair)},
+			Detail:   fmt.Sprintf("balance_after at sequence %d does not follow from the balance before, and no repair came after it", sequence),
+			evidence: []string{fmt.Sprint(sequence)},
 		})
 	}
 	for _, o := range h.Overspent {
@@ -168,30 +169,32 @@ func (r *reconciliation) checkPostings(ctx context.Context) error {
 	return nil
 }
 
-// transitAccount carries money between a debit and a credit that belong together by their reference.
-const transitAccount = "@transit"
-
+// checkTransit finds what left one account of a transfer and did not reach the other. The ledger-writer's own commands go by an id made of
+// their origin's (limits.CreditID, limits.ReturnID), so what belongs together is what is left without the prefix. Adjustments are people's.
 func (r *reconciliation) checkTransit(ctx context.Context) error {
-	rows, err := r.clickhouse.Query(ctx, `SELECT reference, toString(unit), toString(sum(-toInt128(delta))) AS left, max(log_time), any(account), any(shard)
-		FROM events WHERE counter_account = @transit AND status = 'applied' AND position <= arrayElement(@ends, shard + 1)
-		GROUP BY reference, unit HAVING sum(toInt128(delta)) != 0 AND max(log_time) < @before ORDER BY max(log_time) LIMIT @most`,
-		r.args("", "", clickhouse.Named("transit", transitAccount), clickhouse.Named("most", r.cfg.BreaksMax),
+	rows, err := r.clickhouse.Query(ctx, `SELECT if(startsWith(command_id, '@credit/') OR startsWith(command_id, '@return/'), substring(command_id, 9), command_id) AS transfer,
+			toString(any(e.unit)) AS unit, toString(sum(-toInt128(delta))) AS left, max(log_time) AS since,
+			if(sum(delta) < 0, anyIf(account, delta < 0), anyIf(account, delta > 0)), if(sum(delta) < 0, anyIf(shard, delta < 0), anyIf(shard, delta > 0))
+		FROM (SELECT command_id, unit, delta, log_time, account, shard, position FROM events WHERE counter_account = @transit AND status = 'applied' AND operation != 'adjust' AND position <= arrayElement(@ends, shard + 1)
+			LIMIT 1 BY shard, position) AS e
+		GROUP BY transfer HAVING sum(toInt128(delta)) != 0 AND since < @before ORDER BY since LIMIT @most`,
+		r.args("", "", clickhouse.Named("transit", limits.Transit), clickhouse.Named("most", r.cfg.BreaksMax),
 			clickhouse.DateNamed("before", r.report.Started.Add(-r.policy.TransitAge), clickhouse.MilliSeconds))...)
 	if err != nil {
 		return fmt.Errorf("look at money in transit: %w", err)
 	}
 	err = scanAll(rows, func(scan func(...any) error) error {
-		var reference, unit, left, account string
+		var transfer, unit, left, account string
 		var since time.Time
 		var shard uint16
-		if err := scan(&reference, &unit, &left, &since, &account, &shard); err != nil {
+		if err := scan(&transfer, &unit, &left, &since, &account, &shard); err != nil {
 			return err
 		}
 		amount, _ := new(big.Int).SetString(left, 10)
 		r.add(&Break{
 			Class: TransitStale, Shard: int(shard), Account: account, Unit: unit, Amount: amount, Action: Adjustment, FirstSeen: since,
-			Detail:   fmt.Sprintf("%s under reference %q is in transit since %s", major(amount, unit), reference, since.UTC().Format(time.DateTime)),
-			evidence: []string{reference, unit, left},
+			Detail:   fmt.Sprintf("%s of transfer %q are in transit since %s", major(amount, unit), transfer, since.UTC().Format(time.DateTime)),
+			evidence: []string{transfer, unit, left},
 		})
 		return nil
 	})
@@ -199,54 +202,6 @@ func (r *reconciliation) checkTransit(ctx context.Context) error {
 		return fmt.Errorf("look at money in transit: %w", err)
 	}
 	return nil
-}
-
-// attendedGroup is the consumer group whose offsets say which dead letters a person has attended to.
-const attendedGroup = "reconciler-attended"
-
-func (r *reconciliation) checkDeadLetters(ctx context.Context) error {
-	waiting, _, err := r.deadLetters(ctx)
-	if err != nil {
-		return err
-	}
-	if waiting > 0 {
-		r.add(&Break{
-			Class: DeadLettersUnattended, Action: Stop, evidence: []string{fmt.Sprint(waiting)},
-			Detail: fmt.Sprintf("%s in %s that nobody has attended to; `reconciler deadletters attend` says that somebody has", plural(uint64(waiting), "record"), topics.DeadLetters),
-		})
-	}
-	return nil
-}
-
-// deadLetters counts what nobody has attended to, and returns where the topic ends.
-func (r *Reconciler) deadLetters(ctx context.Context) (int64, kadm.ListedOffsets, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, logTimeout, errKafkaSilent)
-	defer cancel()
-	admin := kadm.NewClient(r.kafka)
-	starts, err := admin.ListStartOffsets(ctx, topics.DeadLetters)
-	if err != nil {
-		return 0, nil, fmt.Errorf("count dead letters: %w", err)
-	}
-	ends, err := admin.ListCommittedOffsets(ctx, topics.DeadLetters)
-	if err != nil {
-		return 0, nil, fmt.Errorf("count dead letters: %w", err)
-	}
-	attended, err := admin.FetchOffsets(ctx, attendedGroup)
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // nobody ever attended to any
-		return 0, nil, fmt.Errorf("read which dead letters are attended to: %w", err)
-	}
-	var waiting int64
-	ends.Each(func(end kadm.ListedOffset) {
-		from := int64(0)
-		if start, ok := starts.Lookup(end.Topic, end.Partition); ok {
-			from = start.Offset
-		}
-		if at, ok := attended.Lookup(end.Topic, end.Partition); ok {
-			from = max(from, at.At)
-		}
-		waiting += max(0, end.Offset-from)
-	})
-	return waiting, ends, nil
 }
 
 // checkLag reports a shard that was late when the run began, and has caught up since: otherwise the run could not tell.

@@ -102,8 +102,11 @@ func (r *reconciliation) writeCheckpoint(ctx context.Context) error {
 		if i+1 < len(r.bounds) {
 			hi = r.bounds[i+1]
 		}
-		err := r.clickhouse.Exec(ctx, `INSERT INTO account_checkpoints (checkpoint, account, shard, sequence, position, balance, floor, unit, repaired_at, at)
-			SELECT @run, account, shard, max(sequence), min(position), sum(toInt128(delta)), argMin(floor_after, sequence), argMin(toString(unit), sequence),
+		err := r.clickhouse.Exec(ctx, `INSERT INTO account_checkpoints
+				(checkpoint, account, shard, sequence, position, balance, balance_after, held_after, floor, ceiling, status, unit, repaired_at, at)
+			SELECT @run, account, shard, max(sequence), min(position), sum(toInt128(delta)), argMax(balance_after, sequence), argMax(held_after, sequence),
+				argMaxIf(floor_after, sequence, operation IN ('open', 'set_limits')), argMaxIf(ifNull(toString(ceiling_after), ''), sequence, operation IN ('open', 'set_limits')),
+				argMaxIf(toString(account_status), sequence, operation IN ('open', 'freeze', 'unfreeze', 'close')), argMin(toString(unit), sequence),
 				maxIf(sequence, operation = 'repair'), now64(3)
 			FROM (SELECT * FROM events WHERE status = 'applied' AND position <= arrayElement(@ends, shard + 1)
 				AND account >= @lo AND (@hi = '' OR account < @hi) LIMIT 1 BY account, sequence, position)
@@ -142,9 +145,10 @@ const progressSlice = 1<<32 - 1
 
 // progress is what a run was about to compare.
 type progress struct {
-	Bounds  []string
-	Started time.Time
-	Scans   []savedScan
+	Bounds    []string
+	Started   time.Time
+	Scans     []savedScan
+	Projected []*Break // rows that were written again already
 }
 
 // savedScan is a scan as it is kept.
@@ -159,7 +163,7 @@ type savedScan struct {
 }
 
 func (r *reconciliation) writeProgress(ctx context.Context, bounds []string) error {
-	p := progress{Bounds: bounds, Started: r.report.Started}
+	p := progress{Bounds: bounds, Started: r.report.Started, Projected: r.report.Breaks}
 	for shard, s := range r.scans {
 		p.Scans = append(p.Scans, savedScan{
 			Generation: s.generation, Start: s.start, End: s.end, Redis: s.redisEnd, LogEnd: s.log.head, Offset: s.log.offset, Since: s.since,
@@ -192,9 +196,11 @@ func (r *reconciliation) resume(ctx context.Context) error {
 	if err := json.Unmarshal([]byte(text), p); err != nil || len(p.Scans) != r.cfg.Kafka.Shards {
 		return nil //nolint:nilerr // of another version or size: start over
 	}
-	r.resumed, r.id, r.report.RunID, r.report.Resumed = p, id, id, true
-	r.version = uint64(time.Now().UnixNano()) // above the versions of its earlier life
-	r.report.Started = p.Started
+	r.resumed, r.id, r.report.RunID, r.report.Resumed, r.report.Started = p, id, id, true, p.Started
+	// Its versions go on above those of its earlier life.
+	if err := r.clickhouse.QueryRow(ctx, "SELECT max(version) FROM reconciliation_runs WHERE run_id = @run", clickhouse.Named("run", id)).Scan(&r.version); err != nil {
+		return fmt.Errorf("look for a run that was stopped: %w", err)
+	}
 	return nil
 }
 
@@ -207,6 +213,9 @@ func (r *reconciliation) restoreScans() {
 			unreadable: s.Unreadable, log: logEnd{head: s.LogEnd, offset: s.Offset},
 		}
 		r.trouble[shard] = s.Trouble
+	}
+	for _, b := range r.resumed.Projected {
+		r.add(b)
 	}
 }
 

@@ -18,6 +18,7 @@ type runMetrics struct {
 	oldest      prometheus.Gauge
 	held        prometheus.Gauge
 	phases      *prometheus.GaugeVec
+	leading     prometheus.Gauge
 }
 
 func newRunMetrics(reg prometheus.Registerer) (*runMetrics, error) {
@@ -54,13 +55,16 @@ func newRunMetrics(reg prometheus.Registerer) (*runMetrics, error) {
 	m.phases = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "ledger_recon_phase_duration_seconds", Help: "Where the time of the last run went: read, log, compare, invariants, settle, write.",
 	}, []string{"phase"})
+	m.leading = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "ledger_recon_leader", Help: "1 while this instance of `reconciler serve` leads. The sum over all instances is 1.",
+	})
 	for _, verdict := range []Verdict{Clean, Breaks, CouldNotTell} {
 		m.runs.WithLabelValues(string(verdict))
 	}
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.lastSuccess, m.runs, m.breaks, m.repairs, m.accounts, m.duration, m.open, m.oldest, m.held, m.phases} {
+	for _, c := range []prometheus.Collector{m.lastSuccess, m.runs, m.breaks, m.repairs, m.accounts, m.duration, m.open, m.oldest, m.held, m.phases, m.leading} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
@@ -109,4 +113,17 @@ func (m *runMetrics) observe(report *Report) {
 func (b *Break) open() bool {
 	c := b.Compensation
 	return b.Settled == "" && b.Action != Wait && (c == nil || c.State != Applied)
+}
+
+// leads notes whether this instance leads. One that does not has nothing to say of breaks: the leader says it.
+func (m *runMetrics) leads(leads bool) {
+	if leads {
+		m.leading.Set(1)
+		return
+	}
+	m.leading.Set(0)
+	m.breaks.Reset()
+	m.open.Reset()
+	m.oldest.Set(0)
+	m.held.Set(0)
 }

@@ -34,6 +34,8 @@ type Policy struct {
 	} `yaml:"severity"`
 	ProjectionLag  time.Duration `yaml:"projection_lag"`
 	TransitAge     time.Duration `yaml:"transit_age"`
+	HoldAge        time.Duration `yaml:"hold_age"`
+	HoldOverdue    time.Duration `yaml:"hold_overdue"`
 	ApprovalExpiry time.Duration `yaml:"approval_expiry"`
 
 	hash string
@@ -104,7 +106,8 @@ func (p *Policy) validate() error {
 	if n := len(p.Severity.Ages); n != 0 && n != len(severities)-1 {
 		problems = append(problems, fmt.Errorf("severity.ages: %d are needed, or none", len(severities)-1))
 	}
-	for name, d := range map[string]time.Duration{"projection_lag": p.ProjectionLag, "transit_age": p.TransitAge, "approval_expiry": p.ApprovalExpiry} {
+	for name, d := range map[string]time.Duration{"projection_lag": p.ProjectionLag, "transit_age": p.TransitAge, "hold_age": p.HoldAge,
+		"hold_overdue": p.HoldOverdue, "approval_expiry": p.ApprovalExpiry} {
 		if d <= 0 {
 			problems = append(problems, fmt.Errorf("%s: is missing or not positive", name))
 		}

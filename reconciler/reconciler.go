@@ -127,7 +127,7 @@ func (r *reconciliation) steps(ctx context.Context) error {
 		{"invariants", r.checkInvariants},
 		{"write", r.classify}, // finish.go: ids, ages, severities
 		{"settle", r.settle},  // settle.go: repairs, and what two people approved
-		{"write", r.writeBreaks},
+		{"write", r.writeListed},
 		{"write", r.writeProjected},
 		{"write", r.writeMarks},
 		{"write", r.dropOldSnapshots},

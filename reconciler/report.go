@@ -133,7 +133,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	fmt.Fprintln(&out, r.Headline())
 	if len(r.Breaks) > 0 {
 		fmt.Fprintf(&out, "\n%s\n", r.breaksTable())
-		if more := r.BreaksFound - uint64(len(r.Breaks)); more > 0 {
+		if more := r.BreaksFound + r.SettledBefore - uint64(len(r.Breaks)); more > 0 {
 			fmt.Fprintf(&out, "and %d more\n", more)
 		}
 		for _, b := range r.Breaks {
@@ -201,7 +201,7 @@ func (b *Break) outcome() string {
 	c := b.Compensation
 	switch {
 	case c == nil:
-		return ""
+		return b.Settled
 	case c.Reason != "":
 		return string(c.State) + " (" + c.Reason + ")"
 	}

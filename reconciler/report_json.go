@@ -72,7 +72,9 @@ type jsonStanding struct {
 	Balance  string `json:"balance"`
 	Held     string `json:"held"`
 	Floor    string `json:"floor"`
+	Ceiling  string `json:"ceiling,omitempty"`
 	Unit     string `json:"unit"`
+	Status   string `json:"status"`
 }
 
 type jsonCompensation struct {
@@ -123,5 +125,7 @@ func (s *Standing) json() *jsonStanding {
 	if s == nil {
 		return nil
 	}
-	return &jsonStanding{Sequence: s.Sequence, Balance: s.Balance.String(), Held: s.Held.String(), Floor: s.Floor.String(), Unit: s.Unit}
+	return &jsonStanding{
+		Sequence: s.Sequence, Balance: s.Balance.String(), Held: s.Held.String(), Floor: s.Floor(), Ceiling: s.Ceiling(), Unit: s.Unit, Status: s.Status,
+	}
 }

@@ -2,17 +2,13 @@ package reconciler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/hotledger/hotledger/chassis/retry"
-	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
-	"github.com/hotledger/hotledger/schemas/limits"
-	"github.com/hotledger/hotledger/schemas/money"
-	"github.com/hotledger/hotledger/schemas/reason"
 )
 
 // reproject writes the rows of wrong positions again from Kafka, and checks them: what is right then is no doubt any more. It does so
@@ -27,7 +23,7 @@ func (r *reconciliation) reproject(ctx context.Context) error {
 	}
 	all = slices.DeleteFunc(all, func(b *Break) bool {
 		b.ID = b.fingerprint()
-		if _, agreed := r.approved[b.ID]; agreed || r.policy.allowance(b) != nil {
+		if r.agreed(b) || r.policy.allowance(b) != nil {
 			return false
 		}
 		b.Detail += "; policy " + r.policy.Version + " wants two people to approve its repair"
@@ -35,16 +31,23 @@ func (r *reconciliation) reproject(ctx context.Context) error {
 	})
 	for _, b := range all {
 		b.Compensation = &Compensation{CommandID: "reproject:" + b.ID, Operation: "reproject", State: WouldIssue}
+		b.FirstSeen, b.Severity = r.report.Started, r.policy.severity(b, r.report.Started) // classify may find it older
 	}
 	if held := r.policy.over(all, r.approved); held != "" {
 		r.hold(held)
 		for _, b := range all {
-			b.Compensation = nil
+			if !r.agreed(b) {
+				b.Compensation = nil
+			}
 		}
+		all = slices.DeleteFunc(all, func(b *Break) bool { return !r.agreed(b) })
+	}
+	if len(all) == 0 || r.cfg.DryRun {
 		return nil
 	}
-	if r.cfg.DryRun {
-		return nil
+	// First on record, then done: a run that dies in between has said what it was about to do.
+	if err := errors.Join(r.writeBreaks(ctx, all), r.writeCompensations(ctx, all)); err != nil {
+		return err
 	}
 	if err := r.deleteWrong(ctx, all); err != nil {
 		return err
@@ -135,7 +138,11 @@ func (r *reconciliation) rewrite(ctx context.Context, b *Break) error {
 		case position > b.To:
 			return errEnough
 		}
-		row, err := eventRow(b.Shard, l, columns)
+		values, err := eventRow(b.Shard, l)
+		if err != nil {
+			return err
+		}
+		row, err := inOrder(values, columns)
 		if err != nil {
 			return err
 		}
@@ -148,18 +155,6 @@ func (r *reconciliation) rewrite(ctx context.Context, b *Break) error {
 		return err
 	}
 	return flush()
-}
-
-// eventColumns are the columns of ledger.events that a row must give. One that this reconciler does not know is an error: a row
-// without it would be another wrong one.
-func (r *reconciliation) eventColumns(ctx context.Context) ([]string, error) {
-	var names []string
-	err := r.clickhouse.QueryRow(ctx, `SELECT groupArray(name) FROM (SELECT name FROM system.columns
-		WHERE database = currentDatabase() AND table = 'events' AND default_kind = '' ORDER BY position)`).Scan(&names)
-	if err != nil {
-		return nil, fmt.Errorf("read the columns of events: %w", err)
-	}
-	return names, nil
 }
 
 func (r *reconciliation) insertEvents(ctx context.Context, columns []string, rows [][]any) error {
@@ -182,60 +177,6 @@ func (r *reconciliation) insertEvents(ctx context.Context, columns []string, row
 		}
 		return nil
 	})
-}
-
-// eventRow is an event as a row of ledger.events, in the order of columns.
-func eventRow(shard int, l logged, columns []string) ([]any, error) {
-	o, c, after := l.event.GetOutcome(), l.event.GetCommand(), l.event.GetOutcome().GetAfter()
-	values := map[string]any{
-		"account": o.GetAccount(), "sequence": after.GetSequence(), "shard": uint16(shard), "position": o.GetPosition(), "log_offset": uint64(l.offset),
-		"log_time": l.at, "decided_at": o.GetDecidedAt().AsTime(), "effective_at": effectiveAt(o, c), "command_id": o.GetCommandId(),
-		"operation": int8(0), "status": int8(o.GetStatus()), "reason": "", "counter_account": c.GetCounterAccount(), "unit": unitOf(c.GetCurrency()),
-		"reference": c.GetReference(), "description": c.GetDescription(), "metadata": c.GetMetadata(), "source": c.GetSource(),
-		"fingerprint": l.event.GetFingerprint(), "chain": l.event.GetChain(), "batch_to": o.GetPosition(),
-		"sequence_after": after.GetSequence(), "account_status": after.GetStatus(),
-	}
-	if op := c.GetOperation(); op > 0 && op <= knownOperations {
-		values["operation"] = int8(op)
-	}
-	if o.GetStatus() == ledgerv1.Status_STATUS_REJECTED {
-		values["sequence"], values["reason"] = uint64(0), reason.Of(o.GetReason()).Code
-	}
-	if op := c.GetOperation(); c.GetCounterAccount() == "" && (op == ledgerv1.Operation_OPERATION_DEBIT || op == ledgerv1.Operation_OPERATION_CREDIT) {
-		values["counter_account"] = limits.World
-	}
-	if after != nil {
-		values["unit"] = after.GetUnit()
-	}
-	for column, digits := range map[string]string{
-		"delta": o.GetDelta(), "balance_after": after.GetBalance(), "held_after": after.GetHeld(), "floor_after": after.GetFloor(),
-	} {
-		if digits == "" {
-			digits = "0" // there is no account
-		}
-		n, err := money.ParseMinor(digits)
-		if err != nil {
-			return nil, fmt.Errorf("%s of position %d: %w", column, o.GetPosition(), err)
-		}
-		values[column] = n
-	}
-	row := make([]any, len(columns))
-	for i, name := range columns {
-		value, known := values[name]
-		if !known {
-			return nil, fmt.Errorf("column %s of events is not known to this reconciler", name)
-		}
-		row[i] = value
-	}
-	return row, nil
-}
-
-// effectiveAt is the time that the command says, where the table's column can hold it, else the time of the decision.
-func effectiveAt(o *ledgerv1.Outcome, c *ledgerv1.Command) time.Time {
-	if at := c.GetEffectiveTime(); at.CheckValid() == nil && !at.AsTime().Before(limits.EffectiveTimeMin) && at.AsTime().Before(limits.EffectiveTimeMax) {
-		return at.AsTime()
-	}
-	return o.GetDecidedAt().AsTime()
 }
 
 // writeProjected notes what became of the rows that were written again.

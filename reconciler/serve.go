@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 	_ "time/tzdata" // time zones in containers that have none
@@ -51,6 +52,9 @@ func (r *Reconciler) closed(ctx context.Context, date string) (*Report, error) {
 // what correctness hangs on.
 const leaderGroup = "reconciler"
 
+// leaderTimeout is how long a leader that died is waited for; one that says goodbye is followed at once.
+const leaderTimeout = 10 * time.Second
+
 // leader says whether this process leads.
 type leader struct {
 	client *kgo.Client
@@ -59,22 +63,19 @@ type leader struct {
 
 func (r *Reconciler) newLeader() (*leader, error) {
 	l := &leader{}
-	lost := func(_ context.Context, _ *kgo.Client, parts map[string][]int32) {
-		for _, p := range parts[topics.DeadLetters] {
-			if p == 0 {
-				l.leads.Store(false)
+	turn := func(leads bool, message string) func(context.Context, *kgo.Client, map[string][]int32) {
+		return func(_ context.Context, client *kgo.Client, parts map[string][]int32) {
+			client.PauseFetchTopics(topics.DeadLetters)
+			if slices.Contains(parts[topics.DeadLetters], 0) {
+				l.leads.Store(leads)
+				r.metrics.leads(leads)
+				r.logger.Info(message)
 			}
 		}
 	}
+	lost := turn(false, "another instance leads from here on")
 	client, err := kafka.NewClient(r.cfg.Kafka, r.logger, kgo.ConsumerGroup(leaderGroup), kgo.ConsumeTopics(topics.DeadLetters), kgo.DisableAutoCommit(),
-		kgo.OnPartitionsAssigned(func(_ context.Context, client *kgo.Client, parts map[string][]int32) {
-			client.PauseFetchTopics(topics.DeadLetters)
-			for _, p := range parts[topics.DeadLetters] {
-				if p == 0 {
-					l.leads.Store(true)
-				}
-			}
-		}), kgo.OnPartitionsRevoked(lost), kgo.OnPartitionsLost(lost))
+		kgo.SessionTimeout(leaderTimeout), kgo.OnPartitionsAssigned(turn(true, "this instance leads")), kgo.OnPartitionsRevoked(lost), kgo.OnPartitionsLost(lost))
 	if err != nil {
 		return nil, err
 	}
@@ -100,10 +101,8 @@ func (r *Reconciler) Serve(ctx context.Context) error {
 	defer lead.client.Close()
 	ticker := time.NewTicker(serveTick)
 	defer ticker.Stop()
-	sweep := *r
-	sweep.cfg.Incremental = true
+	night := &nights{zone: zone, at: at}
 	var swept time.Time
-	attempts := map[string]time.Time{} // of dates that could not be told
 	for {
 		select {
 		case <-ctx.Done():
@@ -111,28 +110,60 @@ func (r *Reconciler) Serve(ctx context.Context) error {
 		case <-ticker.C:
 		}
 		if !lead.leads.Load() {
+			r.metrics.leads(false)
 			continue
 		}
-		date, due := dueDate(time.Now().In(zone), at)
-		if due && time.Since(attempts[date]) > retryPause {
-			attempts[date] = time.Now()
-			report, before, err := r.RunFor(ctx, date)
-			switch {
-			case err != nil:
-				r.logger.Warn("business date could not be told, it is tried again", zap.String("date", date), zap.Error(err))
-			case !before:
-				r.logger.Info("business date is closed", zap.String("date", date), zap.String("verdict", string(report.Verdict)))
-				attempts[date] = time.Now().Add(24 * time.Hour)
-			default:
-				attempts[date] = time.Now().Add(24 * time.Hour)
-			}
+		if date := night.due(time.Now()); date != "" {
+			night.done(date, r.closeDate(ctx, date))
 		}
 		if r.cfg.SweepInterval > 0 && time.Since(swept) >= r.cfg.SweepInterval {
-			if _, err := sweep.Run(ctx); err != nil && ctx.Err() == nil {
-				r.logger.Warn("sweep could not tell", zap.Error(err))
-			}
+			r.sweep(ctx)
 			swept = time.Now()
 		}
+	}
+}
+
+// closeDate runs for a business date, and says whether it is closed.
+func (r *Reconciler) closeDate(ctx context.Context, date string) bool {
+	report, before, err := r.RunFor(ctx, date)
+	switch {
+	case err != nil:
+		r.logger.Warn("business date could not be told, it is tried again", zap.String("date", date), zap.Error(err))
+	case !before:
+		r.logger.Info("business date is closed", zap.String("date", date), zap.String("verdict", string(report.Verdict)))
+	}
+	return err == nil
+}
+
+func (r *Reconciler) sweep(ctx context.Context) {
+	sweep := *r
+	sweep.cfg.Incremental = true
+	if _, err := sweep.Run(ctx); err != nil && ctx.Err() == nil {
+		r.logger.Warn("sweep could not tell", zap.Error(err))
+	}
+}
+
+// nights says which business date is due.
+type nights struct {
+	zone   *time.Location
+	at     time.Duration // time of day
+	closed string        // the last date that is known to be closed
+	tried  time.Time     // when the date that is due was last tried
+}
+
+// due is the business date to close now; empty for none.
+func (n *nights) due(now time.Time) string {
+	date, due := dueDate(now.In(n.zone), n.at)
+	if !due || date == n.closed || now.Sub(n.tried) < retryPause {
+		return ""
+	}
+	n.tried = now
+	return date
+}
+
+func (n *nights) done(date string, closed bool) {
+	if closed {
+		n.closed, n.tried = date, time.Time{}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -72,22 +73,23 @@ func (r *reconciliation) actionFor(b *Break) Action {
 func (r *reconciliation) settle(ctx context.Context) error {
 	var chosen, booking []*Break
 	for _, b := range r.report.Breaks {
-		_, agreed := r.approved[b.ID]
 		switch {
 		case b.Settled != "" || b.Compensation != nil:
 		case b.Action == Repair && b.Class.inRedis() && b.Account != "":
-			if !agreed && r.policy.allowance(b) == nil {
+			if !r.agreed(b) && r.policy.allowance(b) == nil {
 				b.Detail += "; policy " + r.policy.Version + " wants two people to approve its repair"
 				continue
 			}
 			chosen = append(chosen, b)
-		case agreed && (b.Action == Reversal || b.Action == Adjustment):
+		case r.agreed(b) && (b.Action == Reversal || b.Action == Adjustment || b.Action == Release):
 			booking = append(booking, b)
 		}
 	}
 	if held := r.heldBack(chosen); held != "" {
 		r.hold(held)
-		chosen = nil
+	}
+	if r.report.Held != "" { // what two people approved is issued all the same: that is how single breaks are let through
+		chosen = slices.DeleteFunc(chosen, func(b *Break) bool { return !r.agreed(b) })
 	}
 	for _, b := range chosen {
 		if err := r.prepare(ctx, b); err != nil {
@@ -103,7 +105,7 @@ func (r *reconciliation) settle(ctx context.Context) error {
 	if len(chosen) == 0 || r.cfg.DryRun {
 		return nil
 	}
-	if err := r.writeBreaks(ctx); err != nil {
+	if err := r.writeListed(ctx); err != nil {
 		return err
 	}
 	if err := r.writeCompensations(ctx, chosen); err != nil {
@@ -112,56 +114,66 @@ func (r *reconciliation) settle(ctx context.Context) error {
 	return r.issue(ctx, chosen)
 }
 
-// heldBack says why none of the repairs is issued: too much is broken at once to be anything but one cause. "" where nothing is.
+// agreed says that two people approved what is done about a break.
+func (r *reconciliation) agreed(b *Break) bool {
+	_, ok := r.approved[b.ID]
+	return ok
+}
+
+// heldBack says why none of the automatic repairs is issued: too much is broken at once to be anything but one cause. "" where nothing is.
 func (r *reconciliation) heldBack(chosen []*Break) string {
+	automatic := 0
+	for _, b := range chosen {
+		if !r.agreed(b) {
+			automatic++
+		}
+	}
 	switch {
-	case len(chosen) == 0:
+	case automatic == 0:
 		return ""
 	case r.report.BreaksFound+r.report.SettledBefore > uint64(len(r.report.Breaks)):
 		return fmt.Sprintf("%d breaks are more than RECONCILER_BREAKS_MAX = %d", r.report.BreaksFound, r.cfg.BreaksMax)
-	case len(chosen) > r.cfg.RepairsMax:
-		return fmt.Sprintf("%d repairs are more than RECONCILER_REPAIRS_MAX = %d", len(chosen), r.cfg.RepairsMax)
+	case automatic > r.cfg.RepairsMax:
+		return fmt.Sprintf("%d repairs are more than RECONCILER_REPAIRS_MAX = %d", automatic, r.cfg.RepairsMax)
 	}
 	return r.policy.over(chosen, r.approved)
 }
 
-// hold notes why nothing is applied, once, and raises the one alarm.
+// hold notes why nothing more is applied, once, and raises the one alarm.
 func (r *reconciliation) hold(why string) {
 	if r.report.Held != "" {
 		return
 	}
 	r.report.Held = "nothing was repaired: " + why + "; look for one cause first"
+	if slices.ContainsFunc(r.report.Breaks, func(b *Break) bool { return b.Compensation != nil && b.Compensation.State == Applied }) {
+		// Rows of ClickHouse come first, or the accounts could not be compared with the log.
+		r.report.Held = "no account was repaired: " + why + "; look for one cause first"
+	}
 	r.logger.Error("the circuit breaker is open", zap.String("why", r.report.Held))
 }
 
-// prepareBooking makes the command of an approved reversal or adjustment: one posting between the account and @adjustment, which
-// names the break as its reference. Its id is derived from the break, so it is booked once, whoever runs, however often.
+// prepareBooking makes the command of what two people approved: an adjustment, one posting between the account and @adjustments, or the release
+// of a hold. It names the break as its reference, and its id is derived from the break, so it is booked once, whoever runs, however often.
 func (r *reconciliation) prepareBooking(ctx context.Context, b *Break) error {
 	d := r.approved[b.ID]
-	amount, ok := new(big.Int).SetString(d.Amount, 10)
-	unit, err := money.ParseUnit(d.Unit)
-	if !ok || err != nil {
-		return fmt.Errorf("approved adjustment of break %s: amount %q in %q: %w", b.ID, d.Amount, d.Unit, err)
-	}
-	_, rejectedIDs, err := r.history(ctx, b)
+	past, err := r.history(ctx, b)
 	if err != nil {
 		return err
 	}
-	id := adjustmentPrefix + b.ID
-	for attempt := 2; rejectedIDs[id]; attempt++ {
-		id = fmt.Sprintf("%s%s:%d", adjustmentPrefix, b.ID, attempt)
-	}
+	id := past.next(adjustmentPrefix + b.ID)
 	command := &ledgerv1.Command{
-		CommandId: id, Operation: ledgerv1.Operation_OPERATION_CREDIT, Account: d.Account, Amount: new(big.Int).Abs(amount).String(),
-		Currency: currencyOf(unit), CounterAccount: adjustmentAccount, Reference: b.ID, Description: "settles " + string(b.Class),
+		CommandId: id, Account: d.Account, Reference: b.ID, Description: "settles " + string(b.Class),
 		Metadata: map[string]string{"break_id": b.ID, "approved_by": d.By},
 	}
-	if amount.Sign() < 0 {
-		command.Operation = ledgerv1.Operation_OPERATION_DEBIT
-	}
-	operation := "adjust"
-	if b.Action == Reversal {
-		operation = "reverse"
+	operation := map[Action]string{Adjustment: "adjust", Reversal: "reverse", Release: "release"}[b.Action]
+	if b.Action == Release {
+		command.Operation, command.HoldId = ledgerv1.Operation_OPERATION_RELEASE, b.hold
+	} else {
+		unit, err := money.ParseUnit(d.Unit)
+		if err != nil {
+			return fmt.Errorf("approved adjustment of break %s: unit %q: %w", b.ID, d.Unit, err)
+		}
+		command.Operation, command.Amount, command.Currency, command.CounterAccount = ledgerv1.Operation_OPERATION_ADJUST, d.Amount, currencyOf(unit), b.Class.otherSide()
 	}
 	b.Compensation = &Compensation{CommandID: id, Operation: operation, State: WouldIssue, command: command}
 	if _, err := limits.Command(command); err != nil {
@@ -169,6 +181,14 @@ func (r *reconciliation) prepareBooking(ctx context.Context, b *Break) error {
 		b.Detail += "; not booked: " + err.Error()
 	}
 	return nil
+}
+
+// otherSide is the counter account of an adjustment that settles a break of the class.
+func (c Class) otherSide() string {
+	if c == TransitStale {
+		return limits.Transit
+	}
+	return limits.Adjustments
 }
 
 // currencyOf is how a command spells a unit.
@@ -184,24 +204,29 @@ func currencyOf(unit money.Unit) string {
 // Two runs that see the same fault must send the same id with the same payload, or the second would be a COMMAND_ID_REUSED. The id is
 // derived from the break (break.go). The payload is a function of the same evidence: the run's id is in it, and the break's, but
 // lua.FingerprintOf leaves these two out, as evidence that does not change the effect. For a repair by difference, what was seen is
-// restated at the anchor, where every run says the same: only the difference counts, and it is the same at any sequence.
+// restated at the anchor, where every run says the same: only the difference counts, and it is the same at any sequence. Either the
+// amounts are corrected or the terms, never both: terms may be changed between two runs, and the id of a correction of amounts must not
+// hang on them.
 //
 // A repair that was rejected changed nothing, and its id keeps that outcome for ever. So a rejected id is followed by a number.
 func (r *reconciliation) prepare(ctx context.Context, b *Break) error {
-	anchored, rejected, err := r.history(ctx, b)
+	past, err := r.history(ctx, b)
 	if err != nil {
 		return err
 	}
 	seen, log := b.Redis, b.Log
 	if b.relative() {
-		difference := new(big.Int).Sub(seen.Balance, log.Balance)
-		seen = standing(b.anchor, difference.Add(difference, anchored), seen.Held, seen.Floor, seen.Unit)
-		log = standing(b.anchor, anchored, log.Held, log.Floor, log.Unit)
+		there := past.anchored
+		off := there
+		off.Balance = new(big.Int).Add(there.Balance, new(big.Int).Sub(seen.Balance, log.Balance))
+		off.Held = new(big.Int).Add(there.Held, new(big.Int).Sub(seen.Held, log.Held))
+		if b.Class == TermsDiffer {
+			there, off.Terms = off, seen.Terms
+			there.Terms = log.Terms
+		}
+		seen, log = &off, &there
 	}
-	id := "repair:" + b.ID
-	for attempt := 2; rejected[id]; attempt++ {
-		id = fmt.Sprintf("repair:%s:%d", b.ID, attempt)
-	}
+	id := past.next("repair:" + b.ID)
 	command := &ledgerv1.Command{
 		CommandId: id, Operation: ledgerv1.Operation_OPERATION_REPAIR, Account: b.Account,
 		Repair: &ledgerv1.RepairTerms{Seen: accountSnapshot(seen), Log: accountSnapshot(log), Generation: b.generation, RunId: r.id, BreakId: b.ID},
@@ -214,28 +239,50 @@ func (r *reconciliation) prepare(ctx context.Context, b *Break) error {
 	return nil
 }
 
-// history reads the account's balance in the log at the anchor, and its repairs that were rejected.
-func (r *reconciliation) history(ctx context.Context, b *Break) (*big.Int, map[string]bool, error) {
-	anchored, ids := new(big.Int), []string{}
-	err := r.clickhouse.QueryRow(ctx, `SELECT sumIf(toInt128(delta), status = 'applied' AND sequence <= @anchor),
-			groupUniqArrayIf(command_id, status = 'rejected' AND (operation = 'repair' OR counter_account = '@adjustment'))
-		FROM (SELECT sequence, position, delta, command_id, operation, status, counter_account FROM events WHERE account = @account AND shard = @shard LIMIT 1 BY sequence, position)`,
-		clickhouse.Named("anchor", b.anchor), clickhouse.Named("account", b.Account), clickhouse.Named("shard", b.Shard)).Scan(anchored, &ids)
+// past is what the log says of an account that a command is made from.
+type past struct {
+	anchored Standing        // at the break's anchor
+	rejected map[string]bool // ids of compensations
+}
+
+// next is the first id made of one that was not rejected.
+func (p *past) next(first string) string {
+	id := first
+	for attempt := 2; p.rejected[id]; attempt++ {
+		id = fmt.Sprintf("%s:%d", first, attempt)
+	}
+	return id
+}
+
+// history reads the account in the log at the anchor, and its compensations that were rejected.
+func (r *reconciliation) history(ctx context.Context, b *Break) (*past, error) {
+	p := &past{anchored: Standing{Sequence: b.anchor, Balance: new(big.Int), Held: new(big.Int)}, rejected: map[string]bool{}}
+	var ids []string
+	err := r.clickhouse.QueryRow(ctx, `SELECT sumIf(toInt128(delta), booked), argMinIf(toString(unit), sequence, booked),
+			argMaxIf(concat(toString(floor_after), ifNull(concat(':', toString(ceiling_after)), '')), sequence, booked AND operation IN ('open', 'set_limits')),
+			argMaxIf(toString(account_status), sequence, booked AND operation IN ('open', 'freeze', 'unfreeze', 'close')),
+			groupUniqArrayIf(command_id, status = 'rejected' AND (startsWith(command_id, 'repair:') OR startsWith(command_id, @prefix))),
+			(SELECT sum(toInt128(remaining)) FROM (SELECT argMax(hold_remaining, sequence) AS remaining FROM events
+				WHERE account = @account AND shard = @shard AND hold_id != '' AND status = 'applied' AND sequence <= @anchor GROUP BY hold_id))
+		FROM (SELECT *, status = 'applied' AND sequence <= @anchor AS booked FROM events WHERE account = @account AND shard = @shard LIMIT 1 BY sequence, position)`,
+		clickhouse.Named("anchor", b.anchor), clickhouse.Named("account", b.Account), clickhouse.Named("shard", b.Shard), clickhouse.Named("prefix", adjustmentPrefix)).
+		Scan(p.anchored.Balance, &p.anchored.Unit, &p.anchored.Limits, &p.anchored.Status, &ids, p.anchored.Held)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read history of account %q: %w", b.Account, err)
+		return nil, fmt.Errorf("read history of account %q: %w", b.Account, err)
 	}
-	rejected := make(map[string]bool, len(ids))
 	for _, id := range ids {
-		rejected[id] = true
+		p.rejected[id] = true
 	}
-	return anchored, rejected, nil
+	return p, nil
 }
 
 func accountSnapshot(s *Standing) *ledgerv1.AccountSnapshot {
 	if s == nil {
 		return nil
 	}
-	return &ledgerv1.AccountSnapshot{Sequence: s.Sequence, Balance: s.Balance.String(), Held: s.Held.String(), Floor: s.Floor.String(), Unit: s.Unit}
+	return &ledgerv1.AccountSnapshot{
+		Sequence: s.Sequence, Balance: s.Balance.String(), Held: s.Held.String(), Floor: s.Floor(), Ceiling: s.Ceiling(), Unit: s.Unit, Status: s.Status,
+	}
 }
 
 // issue sends the repairs and waits for their outcomes, all within OutcomeTimeout.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -47,7 +48,8 @@ type world struct {
 	points    []lua.Point // ends of the log
 	waiting   []*ledgerv1.Event // decided, not yet projected
 	log       [testShards][]*ledgerv1.Event
-	projector bool // false: events wait
+	projector bool                  // false: events wait
+	forge     func(*ledgerv1.Event) // changes what is published
 
 	waitingCommands []*ledgerv1.Command // of a benchmark
 }
@@ -195,6 +197,9 @@ func (w *world) decide(shard int, commands []lua.Command, outcomes map[string]*l
 		event, link, err := w.points[shard].Link.Event(commands[i], d)
 		w.must(err)
 		w.points[shard].Link = link
+		if w.forge != nil {
+			w.forge(event)
+		}
 		w.publish(shard, event)
 		w.waiting = append(w.waiting, event)
 		w.log[shard] = append(w.log[shard], event)
@@ -234,22 +239,20 @@ func (w *world) insert(events []*ledgerv1.Event) {
 	if len(events) == 0 {
 		return
 	}
-	rows := make([][]any, len(events))
-	for i, e := range events {
-		rows[i] = row(e)
+	var rows []map[string]any
+	for _, e := range events {
+		values, err := eventRow(int(e.GetOutcome().GetShard()), logged{event: e, offset: int64(e.GetOutcome().GetPosition()) - 1, at: time.Now()})
+		w.must(err)
+		rows = append(rows, values)
 	}
-	w.insertRows(rows...)
-}
-
-func (w *world) insertRows(rows ...[]any) {
-	w.t.Helper()
-	batch, err := w.rows.PrepareBatch(w.ctx, `INSERT INTO events (account, sequence, shard, position, log_offset, log_time, decided_at, effective_at, command_id, operation,
-		status, reason, counter_account, unit, delta, balance_after, held_after, floor_after, fingerprint, chain,
-		reference, description, metadata, source)`)
+	columns := sortedKeys(rows[0])
+	batch, err := w.rows.PrepareBatch(w.ctx, "INSERT INTO events ("+strings.Join(columns, ", ")+")")
 	w.must(err)
 	defer func() { _ = batch.Close() }()
-	for _, r := range rows {
-		w.must(batch.Append(r...))
+	for _, values := range rows {
+		row, err := inOrder(values, columns)
+		w.must(err)
+		w.must(batch.Append(row...))
 	}
 	w.must(batch.Send())
 }
@@ -278,7 +281,11 @@ func (w *world) tamper(account string, change func(*lua.Account)) {
 		w.t.Fatalf("account %q is not in Redis", account)
 	}
 	change(&a)
-	w.setRecord(account, fmt.Sprintf("%d %d %d %d %s %s", a.Balance, a.Held, a.Sequence, a.Floor, a.Unit, a.Status))
+	terms := strconv.FormatInt(a.Floor, 10)
+	if a.Ceiling != "" {
+		terms += ":" + a.Ceiling
+	}
+	w.setRecord(account, fmt.Sprintf("%d %d %d %s %s %s", a.Balance, a.Held, a.Sequence, terms, a.Unit, a.Status))
 }
 
 func (w *world) setRecord(account, record string) {

@@ -31,9 +31,6 @@ type scan struct {
 // errChanged says that a shard was rebuilt or rolled back while it was read: the reading is worth nothing, another one may be.
 var errChanged = errors.New("the shard changed hands while it was read")
 
-// activeStatus is the one status that this version of the ledger writes.
-const activeStatus = "active"
-
 // unreadableMax bounds the records kept in memory for the report.
 const unreadableMax = 1000
 
@@ -73,6 +70,9 @@ func (r *reconciliation) snapshot(ctx context.Context, shard int, since time.Tim
 	if err := rows.flush(ctx); err != nil {
 		return nil, err
 	}
+	if err := r.snapshotHolds(ctx, s); err != nil {
+		return nil, err
+	}
 	head, err = r.store.Head(ctx, shard)
 	if err != nil {
 		return nil, err
@@ -97,12 +97,32 @@ func (s *scan) moveTo(head lua.ShardHead) error {
 
 // readPage reads about PageSize accounts, and the head and the marker of the same moment.
 func (r *reconciliation) readPage(ctx context.Context, s *scan, cursor uint64) ([]lua.Account, uint64, error) {
+	texts, next, err := r.readFields(ctx, s, lua.AccountsKey(s.shard), cursor)
+	if err != nil {
+		return nil, 0, err
+	}
+	var page []lua.Account
+	for i := 0; i+1 < len(texts); i += 2 {
+		account, err := parseRecord(texts[i], texts[i+1])
+		if err != nil {
+			if len(s.unreadable) < unreadableMax {
+				s.unreadable[texts[i]] = err.Error()
+			}
+			account = lua.Account{ID: texts[i]} // without a unit: that is how accounts.sql knows it
+		}
+		page = append(page, account)
+	}
+	return page, next, nil
+}
+
+// readFields reads some fields of a hash of the shard, names and values, without its marker. It moves s to the head of that moment.
+func (r *reconciliation) readFields(ctx context.Context, s *scan, key string, cursor uint64) (texts []string, next uint64, err error) {
 	pipe := r.redis.TxPipeline()
-	fields := pipe.HScan(ctx, lua.AccountsKey(s.shard), cursor, "", int64(r.cfg.PageSize))
-	marker := pipe.HGet(ctx, lua.AccountsKey(s.shard), "")
+	fields := pipe.HScan(ctx, key, cursor, "", int64(r.cfg.PageSize))
+	marker := pipe.HGet(ctx, key, "")
 	words := pipe.HMGet(ctx, lua.HeadKey(s.shard), "position", "chain", "generation")
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, goredis.Nil) {
-		return nil, 0, fmt.Errorf("read accounts of shard %d: %w", s.shard, err)
+		return nil, 0, fmt.Errorf("read %s: %w", key, err)
 	}
 	head, err := parseHead(words.Val())
 	if err != nil {
@@ -114,22 +134,13 @@ func (r *reconciliation) readPage(ctx context.Context, s *scan, cursor uint64) (
 	if err := s.moveTo(head); err != nil {
 		return nil, 0, err
 	}
-	texts, next := fields.Val()
-	var page []lua.Account
-	for i := 0; i+1 < len(texts); i += 2 {
-		if texts[i] == "" {
-			continue // the marker
+	all, next := fields.Val()
+	for i := 0; i+1 < len(all); i += 2 {
+		if all[i] != "" {
+			texts = append(texts, all[i], all[i+1])
 		}
-		account, err := parseRecord(texts[i], texts[i+1])
-		if err != nil {
-			if len(s.unreadable) < unreadableMax {
-				s.unreadable[texts[i]] = err.Error()
-			}
-			account = lua.Account{ID: texts[i]} // without a unit: that is how compare.sql knows it
-		}
-		page = append(page, account)
 	}
-	return page, next, nil
+	return texts, next, nil
 }
 
 // parseRecord reads an account, and refuses what this version of the ledger never writes.
@@ -138,9 +149,7 @@ func parseRecord(id, record string) (lua.Account, error) {
 	switch {
 	case err != nil:
 		return a, err
-	case a.Status != activeStatus:
-		return a, fmt.Errorf("record %q has the status %q", record, a.Status)
-	case a.Unit == "" || strings.ContainsAny(a.Unit, "\t\n\v\f\r"):
+	case strings.ContainsAny(a.Unit, "\t\n\v\f\r"):
 		return a, fmt.Errorf("record %q has no unit", record)
 	}
 	return a, nil
@@ -191,14 +200,14 @@ func (w *snapshotRows) flush(ctx context.Context) error {
 		return nil
 	}
 	batch, err := w.run.clickhouse.PrepareBatch(ctx, `INSERT INTO account_snapshots
-		(run_id, shard, account, sequence, balance, held, floor, unit, generation, read_at)`)
+		(run_id, shard, account, sequence, balance, held, floor, ceiling, unit, status, generation, read_at)`)
 	if err != nil {
 		return fmt.Errorf("insert snapshot of shard %d: %w", w.scan.shard, err)
 	}
 	defer func() { _ = batch.Close() }() // after Send there is nothing left to close
 	readAt := laterThan(w.scan.since)
 	for _, a := range w.page {
-		if err := batch.Append(w.run.id, uint16(w.scan.shard), a.ID, a.Sequence, a.Balance, a.Held, a.Floor, a.Unit,
+		if err := batch.Append(w.run.id, uint16(w.scan.shard), a.ID, a.Sequence, a.Balance, a.Held, a.Floor, a.Ceiling, a.Unit, a.Status,
 			w.scan.generation, readAt); err != nil {
 			return fmt.Errorf("insert snapshot of shard %d: %w", w.scan.shard, err)
 		}

@@ -2,18 +2,12 @@ package reconciler
 
 import (
 	"context"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/hotledger/hotledger/lua"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
-	"github.com/hotledger/hotledger/schemas/limits"
-	"github.com/hotledger/hotledger/schemas/money"
-	"github.com/hotledger/hotledger/schemas/reason"
 )
 
 // stretchPositions is how many positions share one checksum: 10 million events are 2,442 numbers, and a wrong one leads to 4,096 rows.
@@ -77,8 +71,7 @@ func (read *reading) add(l logged) error {
 	if err != nil {
 		read.report(ChainBroken, e, err.Error())
 		link = lua.LinkOf(e) // what follows may follow from this
-	}
-	if why := contradiction(e); why != "" {
+	} else if why := contradiction(e); why != "" {
 		read.report(EventContradictsCommand, e, why)
 	}
 	read.end = mark{link: link, offset: l.offset + 1}
@@ -106,97 +99,4 @@ func (read *reading) report(class Class, e *ledgerv1.Event, detail string) {
 		Class: class, Shard: read.shard, Account: o.GetAccount(), Action: Stop, Detail: detail, Unit: o.GetAfter().GetUnit(),
 		From: o.GetPosition(), To: o.GetPosition(), evidence: []string{strconv.FormatUint(o.GetPosition(), 10), lua.LinkOf(e).Chain},
 	})
-}
-
-// contradiction says in what an event's effect is not that of its command; "" where it is.
-func contradiction(e *ledgerv1.Event) string {
-	o, c := e.GetOutcome(), e.GetCommand()
-	want := "0"
-	if o.GetStatus() == ledgerv1.Status_STATUS_APPLIED {
-		switch c.GetOperation() {
-		case ledgerv1.Operation_OPERATION_DEBIT:
-			want = "-" + c.GetAmount()
-		case ledgerv1.Operation_OPERATION_CREDIT:
-			want = c.GetAmount()
-		case ledgerv1.Operation_OPERATION_OPEN, ledgerv1.Operation_OPERATION_REPAIR:
-		default:
-			return "" // an operation that this reconciler does not know
-		}
-	}
-	if o.GetDelta() != want {
-		return fmt.Sprintf("command %q should move %s minor units, its event at position %d moved %s", o.GetCommandId(), want, o.GetPosition(), o.GetDelta())
-	}
-	return ""
-}
-
-// knownOperations are the ones that a row's checksum tells apart.
-const knownOperations = ledgerv1.Operation_OPERATION_REPAIR
-
-// rowText is a row of ledger.events as rowTextSQL spells it, made from the event alone. It is written a second time on purpose,
-// independent of the projector's code: what both spell alike is right.
-func rowText(l logged) ([]byte, error) {
-	o, c := l.event.GetOutcome(), l.event.GetCommand()
-	operation := c.GetOperation()
-	moves := operation == ledgerv1.Operation_OPERATION_DEBIT || operation == ledgerv1.Operation_OPERATION_CREDIT
-	if operation > knownOperations || operation < 0 {
-		operation = 0
-	}
-	sequence, status, why := o.GetAfter().GetSequence(), "1", ""
-	if o.GetStatus() == ledgerv1.Status_STATUS_REJECTED {
-		sequence, status, why = 0, "2", reason.Of(o.GetReason()).Code
-	}
-	counter := c.GetCounterAccount()
-	if moves && counter == "" {
-		counter = limits.World
-	}
-	balance, held, floor := "0", "0", "0"
-	unit := unitOf(c.GetCurrency())
-	if after := o.GetAfter(); after != nil {
-		balance, held, floor, unit = after.GetBalance(), after.GetHeld(), after.GetFloor(), after.GetUnit()
-	}
-	if o.GetDecidedAt() == nil {
-		return nil, errors.New("it has no time of decision")
-	}
-	text := make([]byte, 0, 256)
-	for _, word := range []string{
-		strconv.FormatUint(o.GetPosition(), 10), o.GetAccount(), strconv.FormatUint(sequence, 10), o.GetCommandId(),
-		strconv.Itoa(int(operation)), status, why, counter, unit, o.GetDelta(), balance, held, floor,
-		hex.EncodeToString(l.event.GetFingerprint()), hex.EncodeToString(l.event.GetChain()), headText(l.event), strconv.FormatInt(l.offset, 10),
-		strconv.FormatInt(o.GetDecidedAt().AsTime().UnixMilli(), 10), c.GetReference(), c.GetDescription(), c.GetSource(), metadataText(c.GetMetadata()),
-	} {
-		text = append(append(text, word...), '\n')
-	}
-	return text, nil
-}
-
-// headText is the head of an event that ends a call; the column has zeros for the others.
-func headText(e *ledgerv1.Event) string {
-	if len(e.GetHead()) == 0 {
-		return lua.Genesis.Chain
-	}
-	return hex.EncodeToString(e.GetHead())
-}
-
-// rowTextSQL is rowText in ClickHouse. Hashes as hexadecimal: toString of a FixedString drops zero bytes at its end.
-const rowTextSQL = `concat(concatWithSeparator('\n', toString(position), account, toString(sequence), command_id,
-	toString(if(toInt8(operation) > 4, 0, toInt8(operation))), toString(toInt8(status)), toString(reason), counter_account, toString(unit),
-	toString(delta), toString(balance_after), toString(held_after), toString(floor_after), lower(hex(fingerprint)), lower(hex(chain)), lower(hex(head)), toString(log_offset),
-	toString(toUnixTimestamp64Milli(decided_at)), reference, description, toString(source),
-	arrayStringConcat(arrayMap(k -> concat(k, '=', metadata[k], ';'), arraySort(mapKeys(metadata))))), '\n')`
-
-// unitOf is the unit that a command asked for, "" where that is none.
-func unitOf(currency string) string {
-	unit, err := money.ParseUnit(currency)
-	if err != nil {
-		return ""
-	}
-	return unit.String()
-}
-
-func metadataText(metadata map[string]string) string {
-	var text strings.Builder
-	for _, key := range sortedKeys(metadata) {
-		text.WriteString(key + "=" + metadata[key] + ";")
-	}
-	return text.String()
 }

@@ -49,7 +49,7 @@ func (r *reconciliation) unblock(ctx context.Context) error {
 	if err := r.classify(ctx); err != nil {
 		return err
 	}
-	if err := r.writeBreaks(ctx); err != nil {
+	if err := r.writeListed(ctx); err != nil {
 		return err
 	}
 	return r.writeProjected(ctx)

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/hotledger/hotledger/e2e/model/explore"
+	"github.com/hotledger/hotledger/e2e/model/transfer"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -101,18 +102,31 @@ func TestNoRuleCanBeLeftOut(t *testing.T) {
 	}
 }
 
-// The table of the README is how a reader gets from a rule to the code: it names functions that exist, and all variants.
-func TestTheReadmeNamesTheCode(t *testing.T) {
+// The tables of the READMEs are how a reader gets from a rule to the code: they name functions that exist, and all variants.
+func TestTheReadmesNameTheCode(t *testing.T) {
 	t.Parallel()
-	readme := read(t, "README.md")
+	var of, between []string
 	for _, v := range Variants {
-		if !regexp.MustCompile(`[ (]` + v.Name + `[,. |)]`).MatchString(readme) {
-			t.Errorf("variant %s is missing", v.Name)
+		of = append(of, v.Name)
+	}
+	for _, v := range transfer.Variants {
+		between = append(between, v.Name)
+	}
+	checkReadme(t, ".", of, 20)
+	checkReadme(t, "transfer", between, 15)
+}
+
+func checkReadme(t *testing.T, folder string, variants []string, namesMin int) {
+	t.Helper()
+	readme := read(t, filepath.Join(folder, "README.md"))
+	for _, name := range variants {
+		if !regexp.MustCompile(`[ (]` + name + `[,. |)]`).MatchString(readme) {
+			t.Errorf("%s: variant %s is missing", folder, name)
 		}
 	}
 	names := regexp.MustCompile("`([a-z/-]+\\.(?:go|lua))(?::(\\w+))?`").FindAllStringSubmatch(readme, -1)
-	if len(names) < 20 {
-		t.Errorf("%d names of code", len(names))
+	if len(names) < namesMin {
+		t.Errorf("%s: %d names of code", folder, len(names))
 	}
 	for _, name := range names {
 		file, function := name[1], name[2]
@@ -120,7 +134,7 @@ func TestTheReadmeNamesTheCode(t *testing.T) {
 		if strings.HasPrefix(file, "lua/") {
 			path = filepath.Join("..", "..", file)
 		} else if function == "" {
-			path = file
+			path = filepath.Join(folder, file)
 		}
 		if text := read(t, path); !regexp.MustCompile(`(?m)^(func (\(.*\) )?|type )`+function+`\b`).MatchString(text) && function != "" {
 			t.Errorf("%s has no %s", path, function)

@@ -11,7 +11,7 @@ import (
 	"github.com/hotledger/hotledger/projector"
 )
 
-// command is the tree of sub-commands: projector, projector migrate.
+// command is the tree of sub-commands: projector, projector export, projector migrate.
 func command() *cobra.Command {
 	var cfg projector.Config
 	root := &cobra.Command{
@@ -39,7 +39,7 @@ func command() *cobra.Command {
 		},
 	}
 	config.Bind(root, &cfg)
-	root.AddCommand(&cobra.Command{
+	root.AddCommand(exportCommand(&cfg), &cobra.Command{
 		Use:   "migrate",
 		Short: "Bring the tables and views of ClickHouse up to date, and end",
 		Args:  cobra.NoArgs,

@@ -37,7 +37,9 @@ CREATE TABLE IF NOT EXISTS ${LEDGER}.account_snapshots
     balance         Int64                    COMMENT 'The balance at that sequence, minor units' CODEC(T64, ZSTD(1)),
     held            Int64                    COMMENT 'Held at that sequence, minor units' CODEC(T64, ZSTD(1)),
     floor           Int64                    COMMENT 'The floor at that sequence, minor units' CODEC(T64, ZSTD(1)),
+    ceiling         String                   COMMENT 'The ceiling at that sequence, minor units; empty where there is none' CODEC(ZSTD(1)),
     unit            LowCardinality(String)   COMMENT 'USD/2',
+    status          LowCardinality(String)   COMMENT 'active, frozen_debit, frozen_credit, frozen or closed',
     generation      String                   COMMENT 'The shard''s generation in Redis when it was read' CODEC(ZSTD(1)),
     read_at         DateTime64(3, 'UTC')     COMMENT 'The reconciler''s clock' CODEC(Delta(8), ZSTD(1))
 )

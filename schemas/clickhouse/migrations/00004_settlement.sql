@@ -81,7 +81,11 @@ CREATE TABLE IF NOT EXISTS ${LEDGER}.account_checkpoints
     sequence        UInt64                   COMMENT 'Its last sequence at the cut' CODEC(T64, ZSTD(1)),
     position        UInt64                   COMMENT 'The position of its opening' CODEC(T64, ZSTD(1)),
     balance         Int128                   COMMENT 'The sum of its deltas, minor units' CODEC(ZSTD(1)),
-    floor           Int64                    COMMENT 'The floor it was opened with' CODEC(T64, ZSTD(1)),
+    balance_after   Int64                    COMMENT 'The balance that its last event says, minor units; another one only if balances were wrong for a time' CODEC(T64, ZSTD(1)),
+    held_after      Int64                    COMMENT 'What its last event says is held, minor units' CODEC(T64, ZSTD(1)),
+    floor           Int64                    COMMENT 'The floor that was set last' CODEC(T64, ZSTD(1)),
+    ceiling         String                   COMMENT 'The ceiling that was set last; empty for none' CODEC(ZSTD(1)),
+    status          LowCardinality(String)   COMMENT 'The status that was set last',
     unit            LowCardinality(String)   COMMENT 'The unit it was opened with',
     repaired_at     UInt64                   COMMENT 'The sequence of its last repair; 0 for none' CODEC(T64, ZSTD(1)),
     at              DateTime64(3, 'UTC')     COMMENT 'The reconciler''s clock' CODEC(Delta(8), ZSTD(1))
@@ -101,3 +105,22 @@ ENGINE = MergeTree
 ORDER BY at
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'The complete checkpoints';
+
+-- Every open hold as a run saw it, with the position of the shard at that moment. Bulky like account_snapshots, and dropped with them.
+CREATE TABLE IF NOT EXISTS ${LEDGER}.hold_snapshots
+(
+    run_id          String                   COMMENT 'The run that read it' CODEC(ZSTD(1)),
+    shard           UInt16                   COMMENT 'The shard it was read from' CODEC(ZSTD(1)),
+    hold_id         String                   COMMENT 'The command that opened the hold' CODEC(ZSTD(1)),
+    account         String                   COMMENT 'The account that Redis says it is on' CODEC(ZSTD(1)),
+    remaining       Int64                    COMMENT 'What Redis says is left of it, minor units' CODEC(T64, ZSTD(1)),
+    expires_at      Int64                    COMMENT 'When Redis says it ends by itself, ms since 1970; 0 for never' CODEC(T64, ZSTD(1)),
+    position        UInt64                   COMMENT 'The position that the shard stood at when it was read' CODEC(Delta(8), ZSTD(1)),
+    read_at         DateTime64(3, 'UTC')     COMMENT 'The reconciler''s clock' CODEC(Delta(8), ZSTD(1))
+)
+ENGINE = ReplacingMergeTree(read_at)
+PARTITION BY toDate(read_at)
+ORDER BY (run_id, shard, hold_id)
+TTL toDateTime(read_at) + INTERVAL 30 DAY
+SETTINGS ttl_only_drop_parts = 1
+COMMENT 'Open holds as each reconciliation run saw them; kept for 30 days';
