@@ -73,7 +73,7 @@ func store(t *testing.T, conn driver.Conn, rows []row) {
 		return
 	}
 	batch, err := conn.PrepareBatch(t.Context(), `INSERT INTO events (account, sequence, shard, position, log_offset, log_time, decided_at, effective_at, command_id, operation,
-		status, reason, unit, delta, balance_after, held_after, floor_after, sequence_after, account_status, fingerprint, chain)`)
+		status, reason, unit, delta, balance_after, held_after, floor_after, sequence_after, account_status, fingerprint, chain, head)`)
 	must(t, err)
 	minor := func(digits string) int64 {
 		if digits == "" {
@@ -92,9 +92,16 @@ func store(t *testing.T, conn driver.Conn, rows []row) {
 		at := o.GetDecidedAt().AsTime()
 		must(t, batch.Append(o.GetAccount(), sequence, uint16(o.GetShard()), o.GetPosition(), uint64(r.offset), at, at, at, o.GetCommandId(), int8(0),
 			int8(o.GetStatus()), why, after.GetUnit(), minor(o.GetDelta()), minor(after.GetBalance()), minor(after.GetHeld()), minor(after.GetFloor()),
-			after.GetSequence(), after.GetStatus(), r.GetFingerprint(), r.GetChain()))
+			after.GetSequence(), after.GetStatus(), r.GetFingerprint(), r.GetChain(), headColumn(r.Event)))
 	}
 	must(t, batch.Send())
+}
+
+func headColumn(e *ledgerv1.Event) []byte {
+	if len(e.GetHead()) == 0 {
+		return make([]byte, 20)
+	}
+	return e.GetHead()
 }
 
 // rows are the events of the log.
@@ -334,22 +341,22 @@ func TestAnEventIsFoundByItsPositionAmongMarkersAndAbortedOnes(t *testing.T) {
 	must(t, err)
 	last, err := w.log.last(t.Context(), shard, end)
 	must(t, err)
-	if last != made.heads[n] {
-		t.Fatalf("the log ends at %s, not %s", last, made.heads[n])
+	if last.Head != made.heads[n] {
+		t.Fatalf("the log ends at %s, not %s", last.Head, made.heads[n])
 	}
 	for position := 0; position < n; position += 1 + position/2 {
-		head, next, err := w.log.headAt(t.Context(), shard, uint64(position), last, end)
-		if err != nil || head != made.heads[position] {
-			t.Fatalf("at %d: %s, %v", position, head, err)
+		point, next, err := w.log.pointAt(t.Context(), shard, uint64(position), last, end)
+		if err != nil || point.Head != made.heads[position] {
+			t.Fatalf("at %d: %s, %v", position, point.Head, err)
 		}
 		first, _, err := w.log.look(t.Context(), shard, next, end, 0)
-		if err != nil || lua.HeadOf(first.event) != made.heads[position+1] {
+		if err != nil || first.event.GetOutcome().GetPosition() != uint64(position)+1 {
 			t.Fatalf("after %d: %v, %v", position, first, err)
 		}
 	}
 	missing := last
-	missing.Position += 5
-	if _, _, err := w.log.headAt(t.Context(), shard, last.Position+1, missing, end); !isDamaged(err) {
+	missing.Head.Position += 5
+	if _, _, err := w.log.pointAt(t.Context(), shard, last.Head.Position+1, missing, end); !isDamaged(err) {
 		t.Errorf("beyond the end: %v", err)
 	}
 }

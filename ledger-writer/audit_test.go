@@ -25,19 +25,21 @@ func (l *ledger) audit(t *testing.T) map[string]*ledgerv1.Event {
 	commands := l.quiet(t)
 	events := l.read(t, topics.Events)
 	byID := map[string]*ledgerv1.Event{}
-	heads := map[int32]lua.Head{}
+	links, heads := map[int32]lua.Link{}, map[int32]lua.Head{}
 	for _, r := range events {
 		e := &ledgerv1.Event{}
 		must(t, proto.Unmarshal(r.Value, e))
-		before, ok := heads[r.Partition]
+		before, ok := links[r.Partition]
 		if !ok {
-			before = lua.Genesis
+			before = lua.FirstLink
 		}
-		after, err := lua.HeadAfter(before, e)
+		after, err := lua.LinkAfter(before, e)
 		if err != nil {
 			t.Fatalf("shard %d: %v", r.Partition, err)
 		}
-		heads[r.Partition] = after
+		links[r.Partition] = after
+		point, _ := lua.PointOf(e) // of the last event: whole calls are committed
+		heads[r.Partition] = point.Head
 		id := e.GetOutcome().GetCommandId()
 		if byID[id] != nil {
 			t.Fatalf("command %q has two events", id)

@@ -49,7 +49,9 @@ func (h *hand) applied() *batch {
 		must(h.t, err)
 		must(h.t, h.recover(h.t.Context(), b))
 		if !b.empty() {
-			h.decode(b)
+			h.share(b)
+			b.out, err = h.open()
+			must(h.t, err)
 			must(h.t, h.apply(h.t.Context(), b))
 			return b
 		}
@@ -243,7 +245,7 @@ func TestAWriterThatLostItsShardsCommitsNothing(t *testing.T) {
 			late := credit("late", "a", "7")
 			shard := stale.parts[topics.ShardOf("a", shards)].shard
 			r := zombie.store.Apply(t.Context(), lua.Call{
-				Shard: shard.number, Expected: shard.head, Now: time.Now(), Commands: []lua.Command{{Command: late, Fingerprint: lua.FingerprintOf(late)}},
+				Shard: shard.number, Expected: shard.at.Head, Now: time.Now(), Commands: []lua.Command{{Command: late, Fingerprint: lua.FingerprintOf(late)}},
 			})[0]
 			if !errors.Is(r.Err, lua.ErrOutOfSync) {
 				t.Errorf("a late call of the zombie: %v", r.Err)

@@ -120,7 +120,7 @@ func TestNothingThatPassesDecodeStopsTheScript(t *testing.T) {
 		w.owned.reset()
 		w.owned.enter("", -1, []int32{0})
 		s, _ := w.owned.get(0)
-		s.head = lua.Genesis
+		s.at = lua.Origin
 		var events []*ledgerv1.Event
 		for range rapid.IntRange(1, 4).Draw(rt, "batches") {
 			b := &batch{records: map[int][]*kgo.Record{}}
@@ -128,7 +128,7 @@ func TestNothingThatPassesDecodeStopsTheScript(t *testing.T) {
 				b.records[0] = append(b.records[0], &kgo.Record{Topic: topics.Commands, Value: bytesOf(rt, garbage(rt, "", "generation"))})
 			}
 			b.records[0] = append(b.records[0], record(t, credit(fmt.Sprintf("valid-%d", len(events)), "a", "1")))
-			w.decode(b)
+			w.share(b)
 			if err := w.apply(ctx, b); err != nil {
 				rt.Fatalf("the shard is stalled: %v", err)
 			}
@@ -137,10 +137,12 @@ func TestNothingThatPassesDecodeStopsTheScript(t *testing.T) {
 				if d.Kind != lua.Decided {
 					continue
 				}
-				event, err := lua.EventOf(p.commands[i], d)
+				event, link, err := p.at.Link.Event(p.commands[i], d)
 				must(t, err)
+				p.at.Link = link
 				events = append(events, event)
 			}
+			s.at = p.at
 		}
 		rebuild, err := w.store.BeginBuild(ctx, 0, "again")
 		must(t, err)

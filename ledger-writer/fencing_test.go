@@ -64,7 +64,7 @@ func TestTheLastEventIsReadWhenNoTransactionIsOpen(t *testing.T) {
 	must(t, other.EndTransaction(t.Context(), kgo.TryCommit))
 	end, err := h.log.stableEnd(t.Context(), shard)
 	must(t, err)
-	if last, err := h.log.last(t.Context(), shard, end); err != nil || last.Position != 2 || last == lua.HeadOf(first) {
+	if last, err := h.log.last(t.Context(), shard, end); err != nil || last.Link.Position != 2 || last.Link == lua.LinkOf(first) {
 		t.Errorf("last event %v, %v", last, err)
 	}
 }

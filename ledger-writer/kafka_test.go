@@ -176,7 +176,7 @@ func TestOpenTransactionsOfOthersAreWaitedForAndAbortedOnesNeverCount(t *testing
 	if len(events) != 3 || events["c2"].GetOutcome().GetAfter().GetBalance() != "2" {
 		t.Errorf("events %v", events)
 	}
-	if head, err := l.store.Head(t.Context(), topics.ShardOf("a", shards)); err != nil || head.Head != lua.HeadOf(events["c2"]) {
+	if head, err := l.store.Head(t.Context(), topics.ShardOf("a", shards)); err != nil || head.Position != events["c2"].GetOutcome().GetPosition() {
 		t.Errorf("head %v, %v", head, err)
 	}
 }

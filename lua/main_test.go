@@ -71,6 +71,7 @@ type bench struct {
 	store *Store
 	shard int
 	head  Head
+	link  Link // of the last event
 	now   time.Time
 	ids   int
 	// history is the log of a shard whose outbox a rebuild clears, by calls.
@@ -84,7 +85,7 @@ func setup(t testing.TB) *bench {
 
 func setupOn(t testing.TB, rdb redis.UniversalClient) *bench {
 	t.Helper()
-	b := &bench{TB: t, rdb: rdb, store: New(rdb), shard: int(lastShard.Add(1)), head: Genesis, now: time.UnixMilli(1_700_000_000_000)}
+	b := &bench{TB: t, rdb: rdb, store: New(rdb), shard: int(lastShard.Add(1)), head: Genesis, link: FirstLink, now: time.UnixMilli(1_700_000_000_000)}
 	t.Cleanup(func() { rdb.Unlink(context.Background(), b.keys()...) })
 	b.rebuild("g1")
 	return b
@@ -92,15 +93,30 @@ func setupOn(t testing.TB, rdb redis.UniversalClient) *bench {
 
 func (b *bench) keys() []string { return append(LiveKeys(b.shard), buildKeys(b.shard)...) }
 
-// rebuild makes the live keys anew from these events.
+// rebuild makes the live keys anew from these events; the last one ends a call.
 func (b *bench) rebuild(generation string, events ...*ledgerv1.Event) {
 	b.Helper()
 	build, err := b.store.BeginBuild(b.Context(), b.shard, generation)
 	b.ok(err)
-	for page := range slices.Chunk(events, EventsMax) {
-		b.ok(build.Add(b.Context(), page))
+	for _, calls := range calls(events) {
+		b.ok(build.Add(b.Context(), calls))
 	}
 	b.ok(build.Swap(b.Context()))
+}
+
+// calls cuts events where calls end.
+func calls(events []*ledgerv1.Event) [][]*ledgerv1.Event {
+	var all [][]*ledgerv1.Event
+	begun := 0
+	for i, e := range events {
+		if _, ends := PointOf(e); ends {
+			all, begun = append(all, events[begun:i+1]), i+1
+		}
+	}
+	if begun < len(events) {
+		all = append(all, events[begun:])
+	}
+	return all
 }
 
 func (b *bench) ok(err error) {
@@ -168,6 +184,13 @@ func (b *bench) run(call Call) []Decision {
 	r := b.store.Apply(b.Context(), call)[0]
 	b.ok(r.Err)
 	b.head = r.Head
+	for i, d := range r.Decisions {
+		if d.Kind == Decided {
+			var err error
+			_, b.link, err = b.link.Event(call.Commands[i], d)
+			b.ok(err)
+		}
+	}
 	return r.Decisions
 }
 
@@ -279,5 +302,13 @@ func (b *bench) log() []*ledgerv1.Event {
 	for _, entry := range b.whole().Outbox {
 		events = append(events, entry.Events...)
 	}
+	_, err := FirstLink.Append(events...)
+	b.ok(err)
 	return events
 }
+
+// point is where the believed log ends.
+func (b *bench) point() Point { return Point{Head: b.head, Link: b.link} }
+
+// moveTo makes the bench believe in another end of the log.
+func (b *bench) moveTo(p Point) { b.head, b.link = p.Head, p.Link }

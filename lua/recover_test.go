@@ -12,16 +12,16 @@ import (
 )
 
 // fallenBehind is a shard that was put back to an older moment, the events that it lost, and the head they end at.
-func fallenBehind(t testing.TB) (b *bench, lost []*ledgerv1.Event, latest Head) {
+func fallenBehind(t testing.TB) (b *bench, lost []*ledgerv1.Event, latest Point) {
 	t.Helper()
 	b = busy(t, setup(t))
-	old, head := b.dump(), b.head
+	old, before := b.dump(), b.point()
 	b.apply(b.credit("a", "9007199254740993"), b.debit("b", "8"), b.open("c", "-1"))
 	b.apply(b.debit("c", "1"), b.repair("b", b.record("b"), b.record("b"), "g1"))
-	latest = b.head
-	lost = b.log()[head.Position:]
+	latest = b.point()
+	lost = b.log()[before.Head.Position:]
 	b.restore(old)
-	b.head = head
+	b.moveTo(before)
 	b.whole()
 	return b, lost, latest
 }
@@ -29,13 +29,13 @@ func fallenBehind(t testing.TB) (b *bench, lost []*ledgerv1.Event, latest Head) 
 func TestReplayBringsAShardThatFellBehindToTheLog(t *testing.T) {
 	t.Parallel()
 	b, lost, latest := fallenBehind(t)
-	for i := range lost { // one by one is the same as in one go
-		head, err := b.store.Replay(t.Context(), b.shard, b.head, lost[i:i+1], "g2")
+	for _, call := range calls(lost) { // one by one is the same as in one go
+		after, err := b.store.Replay(t.Context(), b.shard, b.point(), call, "g2")
 		b.ok(err)
-		b.head = head
+		b.moveTo(after)
 	}
 	state := b.whole()
-	if b.head != latest || state.Generation != "g2" || len(state.Outbox) != 0 {
+	if b.point() != latest || state.Generation != "g2" || len(state.Outbox) != 0 {
 		t.Errorf("replayed to %s, generation %s, %d entries in the outbox", b.head, state.Generation, len(state.Outbox))
 	}
 	for account, want := range map[string]string{"a": "9007199254741093 0 3 -5 USD/2 active", "b": "7 0 3 0 USD/2 active", "c": "-1 0 2 -1 USD/2 active"} {
@@ -49,7 +49,7 @@ func TestReplayBringsAShardThatFellBehindToTheLog(t *testing.T) {
 		}
 	}
 	b.expect(list(b.credit("c", "1")), "applied 1 0@3")
-	if state := b.whole(); len(state.Outbox) != 1 || state.Outbox[0].Before != latest || state.Outbox[0].After() != b.head {
+	if state := b.whole(); len(state.Outbox) != 1 || state.Outbox[0].Before != latest.Head || state.Outbox[0].After != b.head {
 		t.Errorf("outbox %+v", state.Outbox)
 	}
 }
@@ -71,9 +71,9 @@ func TestReplayMakesTheOutboxAnew(t *testing.T) {
 			b, lost, _ := fallenBehind(t)
 			for _, events := range [][]*ledgerv1.Event{nil, lost} { // no event at all: only the outbox and the generation change
 				b.ok(damage(b))
-				head, err := b.store.Replay(ctx, b.shard, b.head, events, "g2")
+				after, err := b.store.Replay(ctx, b.shard, b.point(), events, "g2")
 				b.ok(err)
-				b.head = head
+				b.moveTo(after)
 				if state := b.whole(); len(state.Outbox) != 0 || state.Generation != "g2" {
 					t.Errorf("%s: %+v", what, state)
 				}
@@ -86,16 +86,16 @@ func TestReplayMakesTheOutboxAnew(t *testing.T) {
 func TestReplayIsRefusedOnAFork(t *testing.T) {
 	t.Parallel()
 	b, lost, _ := fallenBehind(t)
-	old := b.head
-	b.apply(b.credit("a", "77"))
-	fork := HeadOf(lost[0])
-	if fork.Position != b.head.Position || fork == b.head {
-		t.Fatalf("%s and %s are no fork", fork, b.head)
+	old, first := b.point(), calls(lost)[0]
+	b.apply(b.credit("a", "77"), b.credit("a", "78"), b.credit("a", "79"))
+	fork, _ := PointOf(first[len(first)-1])
+	if fork.Head.Position != b.head.Position || fork.Head == b.head {
+		t.Fatalf("%s and %s are no fork", fork.Head, b.head)
 	}
-	for before, events := range map[Head][]*ledgerv1.Event{old: lost, fork: lost[1:]} {
+	for before, events := range map[Point][]*ledgerv1.Event{old: lost, fork: lost[len(first):]} {
 		b.untouched("replay on a fork", func() {
 			if _, err := b.store.Replay(t.Context(), b.shard, before, events, "g2"); !errors.Is(err, ErrOutOfSync) {
-				t.Errorf("from %s: %v", before, err)
+				t.Errorf("from %s: %v", before.Head, err)
 			}
 		})
 	}
@@ -105,34 +105,36 @@ func TestReplayIsRefusedAnywhereButAtItsHead(t *testing.T) {
 	t.Parallel()
 	b, lost, latest := fallenBehind(t)
 	ctx := t.Context()
-	refused := func(what string, before Head, events []*ledgerv1.Event, is error) {
+	refused := func(what string, before Point, events []*ledgerv1.Event, is error) {
 		t.Helper()
 		b.untouched(what, func() {
-			if head, err := b.store.Replay(ctx, b.shard, before, events, "g2"); !errors.Is(err, is) || head != (Head{}) {
-				t.Errorf("%s: %s %v, expected %v", what, head, err, is)
+			if after, err := b.store.Replay(ctx, b.shard, before, events, "g2"); !errors.Is(err, is) || after != (Point{}) {
+				t.Errorf("%s: %s %v, expected %v", what, after.Head, err, is)
 			}
 		})
 	}
-	second := HeadOf(lost[0])
-	refused("an event is missing before these", second, lost[1:], ErrOutOfSync)
-	refused("a gap among these", b.head, append(lost[:1:1], lost[2:]...), ErrChainBroken)
-	refused("from another place than they follow", b.head, lost[1:], ErrChainBroken)
+	first := calls(lost)[0]
+	second, _ := PointOf(first[len(first)-1])
+	refused("a call is missing before these", second, lost[len(first):], ErrOutOfSync)
+	refused("a gap among these", b.point(), append(lost[:1:1], lost[2:]...), ErrChainBroken)
+	refused("from another place than they follow", b.point(), lost[1:], ErrChainBroken)
+	refused("to the middle of a call", b.point(), lost[:1], ErrChainBroken)
 	refused("nothing, from elsewhere", latest, nil, ErrOutOfSync)
-	refused("from the start, unconditionally", Genesis, nil, ErrOutOfSync)
+	refused("from the start, unconditionally", Origin, nil, ErrOutOfSync)
 	changedEvent := proto.CloneOf(lost[0])
 	changedEvent.Outcome.Delta = "9007199254740992"
-	refused("a changed amount", b.head, []*ledgerv1.Event{changedEvent}, ErrChainBroken)
+	refused("a changed amount", b.point(), []*ledgerv1.Event{changedEvent}, ErrChainBroken)
 	elsewhere := proto.CloneOf(lost[0])
 	elsewhere.Outcome.Account = "b"
-	refused("booked on another account", b.head, []*ledgerv1.Event{elsewhere}, ErrChainBroken)
+	refused("booked on another account", b.point(), []*ledgerv1.Event{elsewhere}, ErrChainBroken)
 	short := proto.CloneOf(lost[0])
 	short.Fingerprint = short.Fingerprint[:15]
-	refused("a short fingerprint", b.head, []*ledgerv1.Event{short}, ErrChainBroken)
+	refused("a short fingerprint", b.point(), []*ledgerv1.Event{short}, ErrChainBroken)
 
-	head, err := b.store.Replay(ctx, b.shard, b.head, lost, "g2")
+	after, err := b.store.Replay(ctx, b.shard, b.point(), lost, "g2")
 	b.ok(err)
-	refused("sent again after a lost reply", b.head, lost, ErrOutOfSync)
-	b.head = head
+	refused("sent again after a lost reply", b.point(), lost, ErrOutOfSync)
+	b.moveTo(after)
 	b.whole()
 }
 
@@ -156,7 +158,7 @@ func TestReplayIsRefusedWhereTheKeysDoNotBelongTogether(t *testing.T) {
 			b, lost, _ := fallenBehind(t)
 			b.ok(damage(b))
 			b.untouched(what, func() {
-				if _, err := b.store.Replay(ctx, b.shard, b.head, lost, "g2"); !errors.Is(err, ErrOutOfSync) && !errors.Is(err, ErrCorrupt) {
+				if _, err := b.store.Replay(ctx, b.shard, b.point(), lost, "g2"); !errors.Is(err, ErrOutOfSync) && !errors.Is(err, ErrCorrupt) {
 					t.Errorf("%s: %v", what, err)
 				}
 			})
@@ -195,8 +197,8 @@ func TestABuildIsSeenOnlyWhenItIsSwappedIn(t *testing.T) {
 
 	build, err := b.store.BeginBuild(ctx, b.shard, "g3")
 	b.ok(err)
-	if build.Head() != Genesis {
-		t.Errorf("begun again at %s", build.Head())
+	if build.At() != Origin {
+		t.Errorf("begun again at %s", build.At().Head)
 	}
 	b.untouched("a build that another one dropped", func() {
 		if err := interrupted.Add(ctx, events[2:]); !errors.Is(err, ErrOutOfSync) {
@@ -211,8 +213,8 @@ func TestABuildIsSeenOnlyWhenItIsSwappedIn(t *testing.T) {
 	})
 	b.ok(build.Add(ctx, events[:3]))
 	b.ok(build.Add(ctx, events[3:]))
-	if build.Head() != b.head {
-		t.Errorf("built to %s, not %s", build.Head(), b.head)
+	if build.At() != b.point() {
+		t.Errorf("built to %s, not %s", build.At().Head, b.head)
 	}
 	want := b.content()
 	b.ok(build.Swap(ctx))

@@ -164,7 +164,7 @@ func TestCallsThatCanNotBeRightAreNotSent(t *testing.T) {
 			t.Errorf("%s: %v where there is a Redis, %v where there is none", what, want, got)
 		}
 	}
-	if _, err := b.store.Replay(t.Context(), b.shard, b.head, make([]*ledgerv1.Event, EventsMax+1), "g2"); err == nil || errors.Is(err, ErrOutOfSync) {
+	if _, err := b.store.Replay(t.Context(), b.shard, b.point(), make([]*ledgerv1.Event, EventsMax+1), "g2"); err == nil || errors.Is(err, ErrOutOfSync) {
 		t.Errorf("%d events in one replay: %v", EventsMax+1, err)
 	}
 	b.whole()

@@ -138,7 +138,7 @@ func TestAFullRedisChangesNothingAndIsNoOutcome(t *testing.T) {
 		if r := b.store.Apply(t.Context(), call)[0]; r.Err == nil || !strings.Contains(r.Err.Error(), "OOM") || errors.Is(r.Err, ErrOutOfSync) {
 			t.Errorf("a full Redis: %+v", r)
 		}
-		if _, err := b.store.Replay(t.Context(), b.shard, b.head, nil, "g2"); err == nil {
+		if _, err := b.store.Replay(t.Context(), b.shard, b.point(), nil, "g2"); err == nil {
 			t.Error("a full Redis took a replay")
 		}
 	})
