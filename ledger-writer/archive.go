@@ -68,7 +68,7 @@ func (a *archive) pointBefore(ctx context.Context, position uint64) (lua.Point, 
 	var point lua.Point
 	var offset uint64
 	err := a.conn.QueryRow(ctx, `SELECT position, lower(hex(chain)), lower(hex(head)), log_offset FROM events
-WHERE shard = ? AND position <= ? AND notEmpty(replaceAll(toString(head), '\0', '')) ORDER BY position DESC LIMIT 1`,
+WHERE shard = ? AND position <= ? AND head != toFixedString('', 20) ORDER BY position DESC LIMIT 1`,
 		uint16(a.shard), position).Scan(&point.Link.Position, &point.Link.Chain, &point.Head.Chain, &offset)
 	if err != nil {
 		return lua.Point{}, 0, unusable("read the end of a call up to position %d: %w", position, err)
@@ -231,7 +231,11 @@ func (a *archive) load(ctx context.Context, build *lua.Build, at seam, send func
 	case balances.Cmp(deltas) != 0:
 		return unusable("its balances add up to %s, its events to %s", balances, deltas)
 	}
-	return send(step{chunk: load.Done()})
+	last, err := load.Done()
+	if err != nil {
+		return errUnusable{err}
+	}
+	return send(step{chunk: last})
 }
 
 func isUnusable(err error) bool {

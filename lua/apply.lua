@@ -59,7 +59,7 @@ end
 if head[1] ~= believed_position or head[2] ~= believed_chain then return stop('OUT_OF_SYNC', 'head') end
 generation = head[3]
 if (#ARGV - FIRST + 1) % WIDTH ~= 0 then return redis.error_reply('INVALID_ARGUMENT number of arguments') end
-if not string.find(now .. ' ' .. window .. ' ' .. asked, '^%d+ %d+ %d+$') or #chain ~= 40 then return redis.error_reply('INVALID_ARGUMENT clock or chain') end
+if not string.find(now .. ' ' .. window .. ' ' .. asked, '^%d+ %d+ %d+$') or #chain ~= 40 or string.find(chain, '[^0-9a-f]') then return redis.error_reply('INVALID_ARGUMENT clock or chain') end
 local count, call, why = gather()
 if why then return redis.error_reply('INVALID_ARGUMENT ' .. why) end
 if may_be_forgotten(asked, head[6], head[7]) and not looked_up(through, head[7]) then return stop('TOO_OLD', head[6], head[7]) end
@@ -70,7 +70,8 @@ if corrupt then return stop('CORRUPT', corrupt) end
 -- 2. decide, in memory
 local position, base, base_text = tonumber(believed_position), nil, nil -- the position's text, all but its last two digits
 local applied, rejected = ' ' .. now .. ' applied ', ' ' .. now .. ' '
-local changed, current, known, skipped, records, outcomes, fresh = {}, nil, {}, {}, {}, { RECENT, '', chain }, 0
+local changed, current, known, skipped, records, fresh = {}, nil, {}, {}, {}, 0
+local outcomes = { RECENT, '', chain }
 for number = 1, count do
     local i = FIRST + (number - 1) * WIDTH
     local id, name, fingerprint, ask = ARGV[i], ARGV[i + 1], ARGV[i + 2], asks[ARGV[i + 3]]
@@ -104,7 +105,7 @@ if fresh == 0 then return answer end
 
 -- 3. write: the outbox first, the one write that can still refuse
 local entry = redis.pcall('XADD', OUTBOX, 'NOMKSTREAM', string.format('%d-%d', position, tonumber(string.sub(chain, 1, 12), 16)),
-    'before', believed_chain, 'now', now, 'known', table.concat(skipped, ' '), 'bodies', ARGV[8])
+    'before', believed_position .. ' ' .. believed_chain, 'now', now, 'known', table.concat(skipped, ' '), 'bodies', ARGV[8])
 if not entry or entry.err then return stop('OUT_OF_SYNC', entry and entry.err or 'outbox') end
 write_totals(turn(believed_position .. ' ' .. believed_chain, now, head[4], head[5]))
 write_accounts(accounts, changed, chain)

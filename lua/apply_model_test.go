@@ -37,7 +37,7 @@ type walk struct {
 
 // seam is what the shard was after one call.
 type seam struct {
-	head     Head
+	point    Point
 	accounts map[string]string
 	holds    map[string]string
 	dump     map[string]string
@@ -61,7 +61,7 @@ func TestApplyDoesWhatTheModelDoes(t *testing.T) {
 func (w *walk) step() {
 	w.now = w.now.Add(time.Duration(rapid.IntRange(-5, 1000).Draw(w.rt, "ms later")) * time.Millisecond)
 	call := w.call()
-	var want []string
+	var outcomes []string
 	before := w.model.position
 	if w.oneIn(10, "stale") {
 		call.Expected.Position++
@@ -75,23 +75,25 @@ func (w *walk) step() {
 			c.Refusal, refusal = ledgerv1.Reason_REASON_INVALID_TEXT, "INVALID_TEXT"
 		}
 		call.Commands = append(call.Commands, c)
-		want = append(want, w.model.decide(c.Command, refusal, w.now))
+		outcomes = append(outcomes, w.model.decide(c.Command, refusal, w.now))
 		w.past = append(w.past, c.Command)
 	}
 	kinds := map[Kind]string{Decided: "", Remembered: "remembered ", Reused: "reused "}
 	for i, d := range w.run(call) {
-		if got := kinds[d.Kind] + outcomeRecord(d.Outcome); got != want[i] {
-			w.Fatalf("%v\nis %q\nnot %q", call.Commands[i].Command, got, want[i])
+		if got := kinds[d.Kind] + outcomeRecord(d.Outcome); got != outcomes[i] {
+			w.Fatalf("%v\nis %q\nnot %q", call.Commands[i].Command, got, outcomes[i])
 		}
 	}
-	if w.head.Chain != w.model.chain || int(w.head.Position) != w.model.position {
-		w.Fatalf("head %s, the model is at %d:%s", w.head, w.model.position, w.model.chain)
+	w.model.called(before, w.now, call.Commands)
+	want := Point{Head{uint64(w.model.position), w.model.chain}, Link{uint64(w.model.position), w.model.link}}
+	if w.point() != want {
+		w.Fatalf("at %s, %s, the model is at %s, %s", w.head, w.link, want.Head, want.Link)
 	}
 	if w.model.position > before && rapid.Bool().Draw(w.rt, "reply lost") {
 		w.refused("sent again", call, ErrOutOfSync)
 	}
 	w.compare()
-	w.seams = append(w.seams, seam{w.head, w.hash(AccountsKey(w.shard)), w.hash(HoldsKey(w.shard)), w.dump()})
+	w.seams = append(w.seams, seam{w.point(), w.hash(AccountsKey(w.shard)), w.hash(HoldsKey(w.shard)), w.dump()})
 }
 
 // hash is a hash of the shard without its marker.
@@ -172,19 +174,20 @@ func (w *walk) audit() {
 	}
 	build, err := w.store.BeginBuild(w.Context(), w.shard, "g2")
 	w.ok(err)
-	for page := range slices.Chunk(events, rapid.IntRange(1, 40).Draw(w.rt, "page")) {
-		w.ok(build.Add(w.Context(), page))
-	}
+	w.add(build, events)
 	w.ok(build.Swap(w.Context()))
 	same("a rebuild from the log")
 	from := rapid.SampledFrom(w.seams).Draw(w.rt, "seam")
-	if from.head != Genesis { // the writer does not ask a ClickHouse that has nothing
+	if from.point != Origin { // the writer does not ask a ClickHouse that has nothing
 		w.load(from, events)
 		same("a rebuild from ClickHouse and the log's tail")
 	}
 	w.restore(from.dump)
-	_, err = w.store.Replay(w.Context(), w.shard, from.head, events[from.head.Position:], "g3")
+	after, err := w.store.Replay(w.Context(), w.shard, from.point, events[from.point.Head.Position:], "g3")
 	w.ok(err)
+	if after != w.point() {
+		w.Fatalf("replayed to %s, %s, not to %s, %s", after.Head, after.Link, w.head, w.link)
+	}
 	same("a replay of what was lost")
 	w.redeliver()
 }
@@ -214,17 +217,28 @@ func (w *walk) load(at seam, events []*ledgerv1.Event) {
 	for page := range slices.Chunk(accounts, size) {
 		send(load.Accounts(page))
 	}
-	for page := range slices.Chunk(events[:at.head.Position], size) {
+	for page := range slices.Chunk(events[:at.point.Head.Position], size) { // wherever calls end
 		send(load.Outcomes(page))
 	}
 	for page := range slices.Chunk(holds, size) {
 		send(load.Holds(page))
 	}
-	send(load.Done(), nil)
-	for page := range slices.Chunk(events[at.head.Position:], size) {
-		w.ok(build.Add(w.Context(), page))
+	send(load.Done())
+	if build.At() != at.point {
+		w.Fatalf("loaded to %s, %s, not to %s, %s", build.At().Head, build.At().Link, at.point.Head, at.point.Link)
 	}
+	w.add(build, events[at.point.Head.Position:])
 	w.ok(build.Swap(w.Context()))
+}
+
+// add gives events to a build, some calls at a time.
+func (w *walk) add(build *Build, events []*ledgerv1.Event) {
+	for page := range slices.Chunk(calls(events), rapid.IntRange(1, 12).Draw(w.rt, "calls of a page")) {
+		w.ok(build.Add(w.Context(), slices.Concat(page...)))
+	}
+	if build.At() != w.point() {
+		w.Fatalf("built to %s, %s, not to %s, %s", build.At().Head, build.At().Link, w.head, w.link)
+	}
 }
 
 // redeliver sends everything again: a shard that was made anew remembers it all.

@@ -48,6 +48,12 @@ func (h Head) words() string {
 
 func (h Head) String() string { return fmt.Sprintf("%d:%.12s", h.Position, h.Chain) }
 
+// parseWords reads what words writes.
+func parseWords(words string) (Head, error) {
+	position, chain, _ := strings.Cut(words, " ")
+	return parseHead(position, chain)
+}
+
 func parseHead(position, chain string) (Head, error) {
 	p, err := strconv.ParseUint(position, 10, 64)
 	if err != nil {

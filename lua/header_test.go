@@ -13,7 +13,7 @@ import (
 
 const scriptLinesMax = 120
 
-var scriptNames = []string{"apply", "inspect", "load", "replay", "swap"}
+var scriptNames = []string{"apply", "inspect", "load", "recall", "replay", "swap"}
 
 // header is what a script says about itself.
 type header struct {

@@ -11,7 +11,8 @@
 -- Returns
 --   {"EMPTY"}                                    no key exists
 --   {"BROKEN", position, chain, why}             keys that do not belong together
---   {"WHOLE", position, chain, generation, entries}   entries: {{id, {"prev", chain, "records", ..., "known", ..., "bodies", ...}}, ...}
+--   {"WHOLE", position, chain, generation, entries}   entries: {{id, {"before", "position chain", "now", ms,
+--                                                     "known", numbers of commands, "bodies", ...}}, ...}
 -- Holds
 --   nothing is written
 

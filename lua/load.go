@@ -128,8 +128,11 @@ func (l *Load) chunk(part string, rows []any) (Chunk, error) {
 	return l.build.loadChunk([]any{before, l.place(), Genesis.Chain, part, "", "", "", "", "", ""}, rows), nil
 }
 
-// Done makes the last chunk, with which the build stands at At, the end of a call, and events can be added.
-func (l *Load) Done() Chunk {
+// Done makes the last chunk, with which the build stands at At, and events can be added. The outcomes must end where a call does.
+func (l *Load) Done() (Chunk, error) {
+	if l.middle {
+		return Chunk{}, fmt.Errorf("load shard %d: %w: position %d is in the middle of a call", l.build.shard, ErrChainBroken, l.at.Link.Position)
+	}
 	l.build.at = l.at
 	turned := l.horizon
 	if l.build.store.window > 0 && l.latest.After(turned) {
@@ -138,7 +141,7 @@ func (l *Load) Done() Chunk {
 	return l.build.loadChunk([]any{
 		l.place(), l.at.Head.Position, l.at.Head.Chain, "last",
 		l.accounts, l.holds, l.outcomes + len(l.totals), l.horizon.UnixMilli(), l.forgotten.words(), turned.UnixMilli(),
-	}, nil)
+	}, nil), nil
 }
 
 // place is what stands in the build's head instead of a position while it is loaded.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
@@ -40,8 +41,9 @@ func TestALoadedBuildIsTheSameAsOneOfTheLog(t *testing.T) {
 	b.apply(b.repair("b", b.record("b"), b.record("b"), "g1"))
 	accounts, events := b.stored()
 	whole := b.log()
-	head := b.head
-	for _, tail := range []int{0, 1, 4} { // so many events come from the log
+	point, all := b.point(), calls(whole)
+	for _, of := range []int{0, 1, 2} { // so many calls come from the log
+		tail := len(slices.Concat(all[len(all)-of:]...))
 		if tail > 0 {
 			rest := setup(t) // the accounts as they were before the tail
 			rest.rebuild("g1", whole[:len(whole)-tail]...)
@@ -57,20 +59,22 @@ func TestALoadedBuildIsTheSameAsOneOfTheLog(t *testing.T) {
 		for page := range slices.Chunk(accounts, 2) {
 			b.ok(build.Send(t.Context(), b.chunk(load.Accounts(page))))
 		}
-		for page := range slices.Chunk(events[:len(events)-tail], 3) {
+		for page := range slices.Chunk(events[:len(events)-tail], 3) { // calls end elsewhere
 			b.ok(build.Send(t.Context(), b.chunk(load.Outcomes(page))))
 		}
-		b.ok(build.Send(t.Context(), load.Done()))
+		b.ok(build.Send(t.Context(), b.chunk(load.Done())))
 		if tail > 0 {
 			b.ok(build.Add(t.Context(), whole[len(whole)-tail:]))
 		}
 		b.ok(build.Swap(t.Context()))
-		b.head = head
+		if build.At() != point {
+			t.Errorf("%d calls of the log: at %s, %s, not at %s, %s", of, build.At().Head, build.At().Link, point.Head, point.Link)
+		}
 		b.whole()
 		got := b.content()
 		for _, key := range b.keys() {
 			if key != OutboxKey(b.shard) && got[key] != want[key] { // its DUMP counts what was ever added
-				t.Errorf("%d of the log: %s is\n%s, not\n%s", tail, key, got[key], want[key])
+				t.Errorf("%d calls of the log: %s is\n%s, not\n%s", of, key, got[key], want[key])
 			}
 		}
 	}
@@ -102,12 +106,12 @@ func TestALoadTakesEveryChunkOnceAndInOrder(t *testing.T) {
 			}
 		})
 	}
-	done := load.Done()
+	done := b.chunk(load.Done())
 	refused("the same again", func() error { return build.Send(ctx, sent) }, ErrOutOfSync)
 	refused("one is missing", func() error { return build.Send(ctx, done) }, ErrOutOfSync)
 	refused("a swap in the middle", func() error { return build.Swap(ctx) }, ErrOutOfSync)
-	for _, head := range []Head{Genesis, b.head} { // another recovery that believes the build is its own
-		other := &Build{store: b.store, shard: b.shard, generation: "g2", head: head}
+	for _, point := range []Point{Origin, b.point()} { // another recovery that believes the build is its own
+		other := &Build{store: b.store, shard: b.shard, generation: "g2", at: point}
 		refused("somebody else's swap in the middle", func() error { return other.Swap(ctx) }, ErrOutOfSync)
 		refused("somebody else's events in the middle", func() error { return other.Add(ctx, nil) }, ErrOutOfSync)
 	}
@@ -139,7 +143,7 @@ func TestALoadIsRefusedWhereTheBuildLostSomething(t *testing.T) {
 		i := slices.Index([]string{"accounts", "holds", "outcomes"}, part)
 		b.ok(b.rdb.HDel(t.Context(), buildKeys(b.shard)[i], key).Err())
 		b.untouched(part, func() {
-			if err := build.Send(t.Context(), load.Done()); !errors.Is(err, ErrCorrupt) {
+			if err := build.Send(t.Context(), b.chunk(load.Done())); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("without one of %s: %v", part, err)
 			}
 		})
@@ -157,8 +161,10 @@ func TestALoadTakesNothingThatItsChainDoesNotSay(t *testing.T) {
 		"time":        func(e *ledgerv1.Event) { e.Outcome.DecidedAt.Seconds++ },
 		"fingerprint": func(e *ledgerv1.Event) { e.Fingerprint[3]++ },
 		"position":    func(e *ledgerv1.Event) { e.Outcome.Position++ },
+		"chain":       func(e *ledgerv1.Event) { e.Chain[3]++ },
+		"head":        func(e *ledgerv1.Event) { e.Head = e.Chain[:19] },
 	} {
-		build := &Build{store: b.store, shard: b.shard, head: Genesis}
+		build := &Build{store: b.store, shard: b.shard, at: Origin}
 		page := []*ledgerv1.Event{events[0], proto.CloneOf(events[1])}
 		change(page[1])
 		if _, err := build.Load(time.Now()).Outcomes(page); !errors.Is(err, ErrChainBroken) {
@@ -172,5 +178,50 @@ func TestALoadTakesNothingThatItsChainDoesNotSay(t *testing.T) {
 	}
 	if _, err := (&Build{store: b.store}).Load(time.Now()).Accounts(make([]Account, LoadMax+1)); err == nil {
 		t.Error("a chunk beyond the limit was taken")
+	}
+}
+
+// Redis stands only where a call ends, so a load does too, wherever its pages end.
+func TestALoadEndsWhereACallEnds(t *testing.T) {
+	t.Parallel()
+	b := busy(t, setup(t))
+	_, events := b.stored() // calls of three and of two
+	load := (&Build{store: b.store, shard: b.shard, at: Origin}).Load(time.Now())
+	for at, ends := range []bool{true, false, false, true, false, true} {
+		if at > 0 {
+			b.chunk(load.Outcomes(events[at-1 : at]))
+		}
+		if _, err := load.Done(); (err == nil) != ends || !ends && !errors.Is(err, ErrChainBroken) {
+			t.Errorf("done at position %d: %v", at, err)
+		}
+		if got := load.At(); got.Link.Position != uint64(at) || (got.Head.Position == got.Link.Position) != ends {
+			t.Errorf("at position %d: %s, %s", at, got.Head, got.Link)
+		}
+	}
+	if load.At() != b.point() {
+		t.Errorf("at %s, not at %s", load.At().Head, b.head)
+	}
+}
+
+// What is forgotten ends where a call does. Events that say otherwise are not of this ledger, though they are linked.
+func TestALoadRefusesACallThatWasDecidedAtTwoTimes(t *testing.T) {
+	t.Parallel()
+	b := busy(t, setup(t))
+	b.store = b.store.Remembering(window)
+	_, events := b.stored()
+	for at, e := range events { // the first is forgotten, its call is not
+		e.Outcome.DecidedAt = timestamppb.New(b.now.Add(time.Duration(at) * time.Second))
+	}
+	_, err := FirstLink.Append(events...)
+	b.ok(err)
+	load := func(since int) error {
+		build := &Build{store: b.store, shard: b.shard, at: Origin}
+		_, err := build.Load(b.now.Add(window + time.Duration(since)*time.Second)).Outcomes(events)
+		return err
+	}
+	for since, is := range []error{nil, ErrChainBroken, ErrChainBroken, nil, ErrChainBroken, nil} {
+		if err := load(since); !errors.Is(err, is) {
+			t.Errorf("remembered from position %d on: %v, expected %v", since+1, err, is)
+		}
 	}
 }

@@ -93,13 +93,13 @@ func setupOn(t testing.TB, rdb redis.UniversalClient) *bench {
 
 func (b *bench) keys() []string { return append(LiveKeys(b.shard), buildKeys(b.shard)...) }
 
-// rebuild makes the live keys anew from these events; the last one ends a call.
+// rebuild makes the live keys anew from these events, one call at a time; the last one ends a call.
 func (b *bench) rebuild(generation string, events ...*ledgerv1.Event) {
 	b.Helper()
 	build, err := b.store.BeginBuild(b.Context(), b.shard, generation)
 	b.ok(err)
-	for _, calls := range calls(events) {
-		b.ok(build.Add(b.Context(), calls))
+	for _, call := range calls(events) {
+		b.ok(build.Add(b.Context(), call))
 	}
 	b.ok(build.Swap(b.Context()))
 }

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +18,7 @@ const fingerprintOfNothing = "ffffffffffffffff"
 
 // rawCall runs apply.lua past Go, with a good command before these rows.
 func (b *bench) rawCall(header []any, rows ...[]any) ([]any, error) {
-	args := append(slices.Clip(header), "x0", "a", "credit", "5", "USD/2", fingerprintOfNothing, "- -")
+	args := append(slices.Clip(header), "x0", "a", fingerprintOfNothing, ask("credit", "5", "USD/2"))
 	for _, row := range rows {
 		args = append(args, row...)
 	}
@@ -25,12 +26,15 @@ func (b *bench) rawCall(header []any, rows ...[]any) ([]any, error) {
 }
 
 func (b *bench) rawHeader() []any {
-	return []any{b.head.Position, b.head.Chain, "1700000000000", "0", "1700000000000", "", "bodies"}
+	return []any{b.head.Position, b.head.Chain, strings.Repeat("c0ffee0123", 4), "1700000000000", "0", "1700000000000", "", "bodies"}
 }
 
-func raw(operation, terms, unit string) []any {
-	return []any{"x1", "a", operation, terms, unit, fingerprintOfNothing, "- -"}
-}
+// ask without conditions.
+func ask(verb, terms, unit string) string { return verb + "\n" + unit + "\n-\n-\n" + terms }
+
+func raw(verb, terms, unit string) []any { return asking(ask(verb, terms, unit)) }
+
+func asking(ask string) []any { return []any{"x1", "a", fingerprintOfNothing, ask} }
 
 // malformedRows are what no command of Go's becomes, by what is wrong with it.
 func malformedRows() map[string][]any {
@@ -41,13 +45,26 @@ func malformedRows() map[string][]any {
 		"repair without log": raw("repair", "|-|g1", "USD/2"), "repair of two parts": raw("repair", "1 0 2 0 USD/2 active|-", "USD/2"),
 		"repair to a bad log": raw("repair", "nan 0 2 0 USD/2 active|-|g1", "USD/2"), "repair to 19 digits": raw("repair", most+"9 0 2 0 USD/2 active|-|g1", "USD/2"),
 		"repair to a bad ceiling": raw("repair", "1 0 2 0:"+most+"9 USD/2 active|-|g1", "USD/2"), "repair to a bad status": raw("repair", "1 0 2 0 USD/2 open|-|g1", "USD/2"),
-		"short fingerprint":   {"x1", "a", "credit", "5", "USD/2", "short", "- -"},
-		"no id":               {"", "a", "credit", "5", "USD/2", fingerprintOfNothing, "- -"},
-		"no account":          {"x1", "", "credit", "5", "USD/2", fingerprintOfNothing, "- -"},
-		"a row cut short":     {"x1", "a", "credit", "5", "USD/2", fingerprintOfNothing},
-		"a row of one":        {"x1"},
+		"short fingerprint":           {"x1", "a", "short", ask("credit", "5", "USD/2")},
+		"long fingerprint":            {"x1", "a", fingerprintOfNothing + "f", ask("credit", "5", "USD/2")},
+		"no fingerprint":              {"x1", "a", "", ask("credit", "5", "USD/2")},
+		"no id":                       {"", "a", fingerprintOfNothing, ask("credit", "5", "USD/2")},
+		"no account":                  {"x1", "", fingerprintOfNothing, ask("credit", "5", "USD/2")},
+		"a row cut short":             {"x1", "a", fingerprintOfNothing},
+		"a row of one":                {"x1"},
+		"a row of five":               append(raw("credit", "5", "USD/2"), ""),
+		"ask for nothing":             asking(""),
+		"ask of words":                asking("credit 5 USD/2 - -"),
+		"ask of four lines":           asking("credit\nUSD/2\n-\n-"),
+		"ask of six lines":            asking(ask("credit", "5", "USD/2") + "\n"),
+		"ask that begins with a line": asking("\n" + ask("credit", "5", "USD/2")),
+		"verb in capitals":            raw("CREDIT", "5", "USD/2"), "verb with a blank": raw("credit ", "5", "USD/2"), "verb with a digit": raw("credit1", "5", "USD/2"), "a field of the object": raw("__index", "5", "USD/2"),
+		"terms on two lines": raw("adjust", "5\n", "USD/2"), "unit on two lines": raw("credit", "5", "USD/2\n"), "unit without digits": raw("credit", "5", "USD/"), "unit in small letters": raw("credit", "5", "usd/2"),
+		"refuse without a reason": raw("refuse", "", ""), "reason on two lines": raw("refuse", "NO_WAY\n", ""), "reason of one letter": raw("refuse", "N", ""),
+		"repair of nothing": raw("repair", "", "USD/2"), "repair of one part": raw("repair", "1 0 2 0 USD/2 active", "USD/2"),
 		"open with a booking": raw("open", "0\tto\t@x", "USD/2"), "floor above zero": raw("open", "5", "USD/2"), "ceiling below zero": raw("open", "0:-5", "USD/2"), "no ceiling": raw("open", "0:", "USD/2"),
 		"credit with a blank booking": raw("credit", "5 to @x", "USD/2"), "booking on two lines": raw("credit", "5\tto\t@x\n", "USD/2"), "credit below zero": raw("credit", "-1", "USD/2"), "debit of nothing": raw("debit", "0", "USD/2"),
+		"credit of 19 digits": raw("credit", most+"9", "USD/2"), "debit of 19 digits": raw("debit", "1000000000000000000", "USD/2"),
 		"hold without terms": raw("hold", "5", "USD/2"), "hold without counter": raw("hold", "5\t-", "USD/2"), "hold until soon": raw("hold", "5\tsoon\t", "USD/2"),
 		"hold until before 1970": raw("hold", "5\t-5\t", "USD/2"), "hold of nothing": raw("hold", "0\t-\t", "USD/2"), "hold below zero": raw("hold", "-1\t-\t", "USD/2"), "hold for a controlled account": raw("hold", "5\t-\tb", "USD/2"), "hold of more": raw("hold", "5\t-\t\tx", "USD/2"),
 		"capture without hold": raw("capture", "\t5", ""), "capture without amount": raw("capture", "h", ""), "capture of nothing": raw("capture", "h\t0", ""), "capture below zero": raw("capture", "h\t-1", ""),
@@ -61,8 +78,11 @@ func malformedRows() map[string][]any {
 	for operation, terms := range map[string]string{"open": "0", "debit": "5", "credit": "5", "hold": "5\t-\t", "adjust": "5", "repair": "1 0 2 0 USD/2 active|-|g1"} {
 		rows[operation+" without a unit"] = raw(operation, terms, "")
 	}
-	for _, conditions := range []string{"", "-", "--", "- ", " -", "soon -", "- soon", "- -1", "5", "5 5 5", "1e3 -", "0x5 -", "- 5 ", "-\t-"} {
-		rows["conditions "+conditions] = []any{"x1", "a", "credit", "5", "USD/2", fingerprintOfNothing, conditions}
+	for _, conditions := range [][2]string{
+		{"", ""}, {"-", ""}, {"", "-"}, {"--", "-"}, {"-", "--"}, {"- ", "-"}, {" -", "-"}, {"-", " -"}, {"soon", "-"}, {"-", "soon"}, {"-", "-1"}, {"5", ""}, {"", "5"}, {"5 5", "5"}, {"5", "5 5"},
+		{"1e3", "-"}, {"-", "1e3"}, {"0x5", "-"}, {"-", "0x5"}, {"-", "5 "}, {"-\t", "-"}, {"nan", "-"}, {"-", "inf"}, {"+5", "-"}, {"-", "+5"}, {"5.0", "-"}, {"-", "5.0"},
+	} {
+		rows[fmt.Sprintf("conditions %q", conditions)] = asking("credit\nUSD/2\n" + conditions[0] + "\n" + conditions[1] + "\n5")
 	}
 	for _, booking := range []string{
 		"x", "\t", "\tto", "\tto\t", "\tto\tb", "\tto\t@x\ty", "\tto\t@x\n", "\tfrom\ta", "\tfrom\ta\tto\tb", "\tfrom\t\tto\t@x", "\tto\t@x\tfrom\ta", "\treversed\tc\t5", "\thold\th\t5\t-\t",
@@ -101,12 +121,17 @@ func TestMalformedArgumentsChangeNothingEvenPastGo(t *testing.T) {
 	for what, row := range malformedRows() {
 		invalid(what, b.rawHeader(), row)
 	}
-	for at, name := range map[int]string{2: "now", 3: "window", 4: "asked"} {
+	for at, name := range map[int]string{3: "now", 4: "window", 5: "asked"} {
 		for _, clock := range []string{"", "-1", "now", "1.5", "1e3", " 1", "1\n"} {
 			header := b.rawHeader()
 			header[at] = clock
 			invalid(name+" "+clock, header)
 		}
+	}
+	for _, chain := range []string{"", "-", strings.Repeat("0", 39), strings.Repeat("0", 41), strings.Repeat("0", 80), strings.Repeat("g", 40), strings.Repeat("0", 39) + "g", strings.Repeat("0", 39) + "\n", strings.Repeat("A", 40), " " + strings.Repeat("0", 39), "0x" + strings.Repeat("0", 38)} {
+		header := b.rawHeader()
+		header[2] = chain
+		invalid("chain "+chain, header)
 	}
 	if reply, err := b.rawCall(b.rawHeader(), raw("debit", "5", "USD/2")); err != nil || reply[0] != decidedWord { // what all of them were without their faults
 		t.Errorf("a good call: %v %v", reply, err)
@@ -132,7 +157,7 @@ func TestNumbersBeyond18DigitsAreRefusedEvenPastGo(t *testing.T) {
 			before, holds := b.record("a"), b.rdb.HGet(t.Context(), HoldsKey(b.shard), "h").Val()
 			header := b.rawHeader()
 			reply, err := applyScript.Run(t.Context(), b.rdb, LiveKeys(b.shard), append(header, row...)...).Slice()
-			if err != nil || reply[0] != decidedWord || strings.Contains(reply[3].(string), " applied ") { //nolint:forcetypeassert // a script's words
+			if err != nil || reply[0] != decidedWord || strings.Contains(fmt.Sprint(reply[3:]), " applied ") {
 				t.Fatalf("%s %.30s: answered %v %v", operation, digits, reply, err)
 			}
 			if after := b.record("a"); after != before || b.record("new") != "" || b.rdb.HGet(t.Context(), HoldsKey(b.shard), "h").Val() != holds {

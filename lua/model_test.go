@@ -2,6 +2,7 @@ package lua
 
 import (
 	"crypto/sha1"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math/big"
@@ -21,7 +22,8 @@ type model struct {
 	holds      map[string]*modelHold
 	outcomes   map[string]*modelOutcome
 	position   int
-	chain      string
+	chain      string // of the calls
+	link       string // of the outcomes
 }
 
 type modelAccount struct {
@@ -43,7 +45,7 @@ type modelHold struct {
 
 type modelOutcome struct {
 	payload, account string
-	record           string // as Redis hashes it, without the fingerprint
+	record           string // as Redis keeps it, without the fingerprint
 	// What a reversal needs to know.
 	delta    *big.Int // nil where rejected
 	from     string
@@ -58,8 +60,8 @@ type modelLeg struct {
 }
 
 func newModel(generation string) *model {
-	return &model{generation: generation, accounts: map[string]*modelAccount{}, holds: map[string]*modelHold{}, outcomes: map[string]*modelOutcome{},
-		chain: "0000000000000000000000000000000000000000"}
+	const start = "0000000000000000000000000000000000000000"
+	return &model{generation: generation, accounts: map[string]*modelAccount{}, holds: map[string]*modelHold{}, outcomes: map[string]*modelOutcome{}, chain: start, link: start}
 }
 
 func number(s string) *big.Int {
@@ -142,10 +144,23 @@ func (m *model) decide(c *ledgerv1.Command, refusal string, now time.Time) strin
 	m.position++
 	o.record = fmt.Sprintf("%d %d %s %s %s%s", m.position, now.UnixMilli(), word, delta, record, tail)
 	fingerprint := FingerprintOf(c)
-	hash := sha1.Sum(fmt.Appendf(nil, "%s%s\n%s%s", m.chain, c.GetCommandId(), fingerprint[:], o.record))
-	m.chain = hex.EncodeToString(hash[:])
+	hash := sha1.Sum(fmt.Appendf(nil, "%s%s\n%s%s", m.link, c.GetCommandId(), fingerprint[:], o.record))
+	m.link = hex.EncodeToString(hash[:])
 	m.outcomes[c.GetCommandId()] = o
 	return o.record
+}
+
+// called ends a call that began behind a position; one in which nothing was new leaves no trace.
+func (m *model) called(before int, now time.Time, commands []Command) {
+	if m.position == before {
+		return
+	}
+	text := fmt.Appendf(nil, "%s\n%d\n", m.chain, now.UnixMilli())
+	for _, c := range commands {
+		text = append(binary.AppendUvarint(text, uint64(len(c.Body))), c.Body...)
+	}
+	hash := sha1.Sum(text)
+	m.chain = hex.EncodeToString(hash[:])
 }
 
 var modelUnits = map[string]string{"USD": "USD/2", "JPY": "JPY/0"}

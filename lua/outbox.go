@@ -92,7 +92,7 @@ func parseShard(reply []any) (State, []any, error) {
 // brokenEntry is an outbox entry that apply.lua did not write, or whose outcomes are gone: a finding, not a failure of the call.
 type brokenEntry struct{ error }
 
-// entry reads {id, {"before", chain, "now", ms, "known", numbers, "bodies", bodies}}, as apply.lua writes it, and the outcomes of its commands.
+// entry reads {id, {"before", "position chain", "now", ms, "known", numbers, "bodies", bodies}}, as apply.lua writes it, and the outcomes of its commands.
 // That it leads to the head that its id names is computed again.
 func (s *Store) entry(ctx context.Context, shard int, head Head, raw any) (Entry, error) {
 	pair, ok := raw.([]any)
@@ -106,29 +106,29 @@ func (s *Store) entry(ctx context.Context, shard int, head Head, raw any) (Entry
 	if err != nil || len(f) != 8 || f[0] != "before" || f[2] != "now" || f[4] != "known" || f[6] != "bodies" {
 		return Entry{}, broken(errors.New("not one of apply.lua"))
 	}
-	now, err := strconv.ParseInt(f[3], 10, 64)
-	if err != nil {
+	before, errBefore := parseWords(f[1])
+	now, errNow := strconv.ParseInt(f[3], 10, 64)
+	if err := errors.Join(errBefore, errNow); err != nil {
 		return Entry{}, broken(err)
 	}
 	commands, err := freshCommands(f[7], f[5])
 	if err != nil {
 		return Entry{}, broken(err)
 	}
+	after := Head{Position: before.Position + uint64(len(commands)), Chain: nextChain(before.Chain, now, []byte(f[7]))}
+	if after.outboxID() != id {
+		return Entry{}, broken(errors.New("it does not lead to its own head"))
+	}
 	records, err := s.recall(ctx, shard, head, commands)
 	if err != nil {
 		return Entry{}, err
 	}
-	entry := Entry{ID: id, Before: Head{Chain: f[1]}, After: Head{Chain: nextChain(f[1], now, []byte(f[7]))}}
-	if entry.Events, err = eventsOf(shard, commands, records); err != nil {
+	events, err := eventsOf(shard, before.Position, now, commands, records)
+	if err != nil {
 		return Entry{}, broken(err)
 	}
-	entry.Before.Position = entry.Events[0].GetOutcome().GetPosition() - 1
-	entry.After.Position = entry.Before.Position + uint64(len(entry.Events))
-	if entry.After.outboxID() != id {
-		return Entry{}, broken(errors.New("it does not lead to its own head"))
-	}
-	entry.Events[len(entry.Events)-1].Head, err = hex.DecodeString(entry.After.Chain)
-	return entry, err
+	events[len(events)-1].Head, err = hex.DecodeString(after.Chain)
+	return Entry{ID: id, Before: before, After: after, Events: events}, err
 }
 
 // freshCommands are the commands of a call that were not known before it.
@@ -181,8 +181,8 @@ func (s *Store) recall(ctx context.Context, shard int, head Head, commands []*le
 	return nil, errors.Join(errors.New("recall outcomes"), err)
 }
 
-// eventsOf puts commands together with their outcomes. The chains are left to the caller.
-func eventsOf(shard int, commands []*ledgerv1.Command, records []string) ([]*ledgerv1.Event, error) {
+// eventsOf puts commands together with their outcomes, which were decided now (ms), after a position. The chains are left to the caller.
+func eventsOf(shard int, position uint64, now int64, commands []*ledgerv1.Command, records []string) ([]*ledgerv1.Event, error) {
 	events := make([]*ledgerv1.Event, len(commands))
 	for i, command := range commands {
 		fingerprint := FingerprintOf(command)
@@ -194,8 +194,8 @@ func eventsOf(shard int, commands []*ledgerv1.Command, records []string) ([]*led
 		if err != nil {
 			return nil, err
 		}
-		if i > 0 && outcome.GetPosition() != events[0].GetOutcome().GetPosition()+uint64(i) {
-			return nil, fmt.Errorf("command %q is at position %d, not behind the one before it", command.GetCommandId(), outcome.GetPosition())
+		if position++; outcome.GetPosition() != position || outcome.GetDecidedAt().AsTime().UnixMilli() != now {
+			return nil, fmt.Errorf("the outcome of command %q is at position %d, not one of this call at %d", command.GetCommandId(), outcome.GetPosition(), position)
 		}
 		events[i] = &ledgerv1.Event{Outcome: outcome, Fingerprint: fingerprint[:], Command: command}
 	}

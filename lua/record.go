@@ -116,6 +116,9 @@ func parseOutcome(shard int, commandID, account, record string) (*ledgerv1.Outco
 		Position: position, Delta: f[3], DecidedAt: timestamppb.New(time.UnixMilli(decidedAt)),
 	}
 	state, tail, booked := strings.Cut(f[4], "\t")
+	if status == ledgerv1.Status_STATUS_APPLIED && state == noAccount || status == ledgerv1.Status_STATUS_REJECTED && (o.Delta != "0" || booked) {
+		return nil, fmt.Errorf("outcome record %q of command %q: a rejection that changes something, or the other way round", record, commandID)
+	}
 	if state != noAccount {
 		after, err := parseState(state)
 		if err != nil {

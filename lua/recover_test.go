@@ -118,18 +118,22 @@ func TestReplayIsRefusedAnywhereButAtItsHead(t *testing.T) {
 	refused("a call is missing before these", second, lost[len(first):], ErrOutOfSync)
 	refused("a gap among these", b.point(), append(lost[:1:1], lost[2:]...), ErrChainBroken)
 	refused("from another place than they follow", b.point(), lost[1:], ErrChainBroken)
-	refused("to the middle of a call", b.point(), lost[:1], ErrChainBroken)
+	for _, end := range []int{1, 2, 4} {
+		refused("to the middle of a call", b.point(), lost[:end], ErrChainBroken)
+	}
 	refused("nothing, from elsewhere", latest, nil, ErrOutOfSync)
 	refused("from the start, unconditionally", Origin, nil, ErrOutOfSync)
-	changedEvent := proto.CloneOf(lost[0])
-	changedEvent.Outcome.Delta = "9007199254740992"
-	refused("a changed amount", b.point(), []*ledgerv1.Event{changedEvent}, ErrChainBroken)
-	elsewhere := proto.CloneOf(lost[0])
-	elsewhere.Outcome.Account = "b"
-	refused("booked on another account", b.point(), []*ledgerv1.Event{elsewhere}, ErrChainBroken)
-	short := proto.CloneOf(lost[0])
-	short.Fingerprint = short.Fingerprint[:15]
-	refused("a short fingerprint", b.point(), []*ledgerv1.Event{short}, ErrChainBroken)
+	for what, change := range map[string]func(e *ledgerv1.Event){
+		"a changed amount":          func(e *ledgerv1.Event) { e.Outcome.Delta = "9007199254740992" },
+		"booked on another account": func(e *ledgerv1.Event) { e.Outcome.Account = "b" },
+		"a short fingerprint":       func(e *ledgerv1.Event) { e.Fingerprint = e.Fingerprint[:15] },
+		"a short head":              func(e *ledgerv1.Event) { e.Head = e.Chain[:19] },
+		"no chain":                  func(e *ledgerv1.Event) { e.Chain = nil },
+	} {
+		event := proto.CloneOf(lost[0])
+		change(event)
+		refused(what, b.point(), append([]*ledgerv1.Event{event}, first[1:]...), ErrChainBroken)
+	}
 
 	after, err := b.store.Replay(ctx, b.shard, b.point(), lost, "g2")
 	b.ok(err)
@@ -191,7 +195,7 @@ func TestABuildIsSeenOnlyWhenItIsSwappedIn(t *testing.T) {
 	live := b.content()
 	interrupted, err := b.store.BeginBuild(ctx, b.shard, "g2")
 	b.ok(err)
-	b.ok(interrupted.Add(ctx, events[:2]))
+	b.ok(interrupted.Add(ctx, events[:3]))
 	b.expect(list(b.credit("a", "1")), "applied 1 101@3") // the live keys go on beside it
 	events = b.log()
 
@@ -201,14 +205,19 @@ func TestABuildIsSeenOnlyWhenItIsSwappedIn(t *testing.T) {
 		t.Errorf("begun again at %s", build.At().Head)
 	}
 	b.untouched("a build that another one dropped", func() {
-		if err := interrupted.Add(ctx, events[2:]); !errors.Is(err, ErrOutOfSync) {
+		if err := interrupted.Add(ctx, events[3:]); !errors.Is(err, ErrOutOfSync) {
 			t.Errorf("it went on: %v", err)
 		}
 		if err := interrupted.Swap(ctx); !errors.Is(err, ErrOutOfSync) {
 			t.Errorf("it was swapped in: %v", err)
 		}
-		if err := build.Add(ctx, events[1:]); !errors.Is(err, ErrChainBroken) {
+		if err := build.Add(ctx, events[3:]); !errors.Is(err, ErrChainBroken) {
 			t.Errorf("a build took events that do not follow: %v", err)
+		}
+		for _, end := range []int{1, 2, 4} {
+			if err := build.Add(ctx, events[:end]); !errors.Is(err, ErrChainBroken) || build.At() != Origin {
+				t.Errorf("a build took a part of a call, to position %d: %v, at %s", end, err, build.At().Head)
+			}
 		}
 	})
 	b.ok(build.Add(ctx, events[:3]))

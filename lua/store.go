@@ -82,8 +82,7 @@ func tooOld(words []string) error {
 	if err != nil {
 		return fmt.Errorf("script answered TOO_OLD %q: %w", words, err)
 	}
-	position, chain, _ := strings.Cut(words[1], " ")
-	forgotten, err := parseHead(position, chain)
+	forgotten, err := parseWords(words[1])
 	if err != nil {
 		return fmt.Errorf("script answered TOO_OLD %q: %w", words, err)
 	}

@@ -61,9 +61,9 @@ func TestABucketTurnsExactlyWhenTheWindowHasPassed(t *testing.T) {
 	b := remembering(t)
 	start := b.now
 	first, second := b.open("a", ""), b.credit("a", "1")
-	b.apply(first)
+	b.noted(first)
 	b.now = start.Add(window - time.Millisecond)
-	b.apply(second)
+	b.noted(second)
 	if turned, _, _ := b.horizon(); !turned.Equal(start) {
 		t.Errorf("turned at %s, a millisecond early; it was begun at %s", turned, start)
 	}
@@ -71,7 +71,7 @@ func TestABucketTurnsExactlyWhenTheWindowHasPassed(t *testing.T) {
 	b.now = start.Add(window)
 	b.untouched("nothing new is decided", func() { b.expect(list(first, second), "remembered applied 0 0@1", "remembered applied 1 1@2") })
 	third := b.credit("a", "1")
-	b.apply(third)
+	b.noted(third)
 	turned, horizon, forgotten := b.horizon()
 	if !turned.Equal(b.now) || !horizon.Equal(start) || !strings.HasPrefix(forgotten, "0 ") {
 		t.Errorf("turned at %s, horizon %s, forgotten %s", turned, horizon, forgotten)
@@ -79,7 +79,7 @@ func TestABucketTurnsExactlyWhenTheWindowHasPassed(t *testing.T) {
 	b.now = start.Add(2*window - time.Millisecond)
 	b.said(b.run(b.asked(start, first, third, second)), "remembered applied 0 0@1", "remembered applied 1 2@3", "remembered applied 1 1@2")
 	b.now = start.Add(2 * window)
-	b.apply(b.credit("a", "1")) // forgets the first two
+	b.noted(b.credit("a", "1")) // forgets the first two
 	if turned, horizon, forgotten = b.horizon(); !turned.Equal(b.now) || !horizon.Equal(start.Add(window)) || forgotten != atTurn.words() {
 		t.Errorf("turned at %s, horizon %s, forgotten %s, not %s", turned, horizon, forgotten, atTurn.words())
 	}
@@ -113,10 +113,10 @@ func TestACommandCountsAsOldUntilClocksCanNotBeWrong(t *testing.T) {
 // forgetful is a shard that has forgotten its first command.
 func forgetful(t testing.TB) *bench {
 	b := remembering(t)
-	b.apply(b.open("a", ""))
+	b.noted(b.open("a", ""))
 	for range 3 {
 		b.now = b.now.Add(window)
-		b.apply(b.credit("a", "1"))
+		b.noted(b.credit("a", "1"))
 	}
 	return b
 }
@@ -134,7 +134,7 @@ func TestOldCommandsAreAppliedOnlyWhenTheyWereLookedUpFarEnough(t *testing.T) {
 	}
 	for _, through := range []string{"", "x", old.Forgotten.Chain, fmt.Sprint(old.Forgotten.Position), " " + old.Forgotten.Chain, fmt.Sprintf("%d x", old.Forgotten.Position), "-9 x", "1e9 x", "0x99 x", "99"} {
 		args := call.args(window)
-		args[5] = through
+		args[6] = through
 		reply, err := applyScript.Run(t.Context(), b.rdb, LiveKeys(b.shard), args...).Slice()
 		if err != nil || reply[0] != "TOO_OLD" {
 			t.Errorf("looked up through %q: %v %v", through, reply, err)
@@ -209,17 +209,24 @@ func (b *bench) noted(commands ...*ledgerv1.Command) {
 	b.note()
 }
 
-// note takes the events of the last call into the history.
+// note takes the events of the last call out of the outbox into the history: those of a writer do not stay there until they are forgotten either.
 func (b *bench) note() {
 	b.Helper()
-	b.history = append(b.history, b.lastEvents())
-}
-
-// lastEvents are those of the last outbox entry.
-func (b *bench) lastEvents() []*ledgerv1.Event {
-	b.Helper()
-	outbox := b.whole().Outbox
-	return outbox[len(outbox)-1].Events
+	outbox, at := b.whole().Outbox, FirstLink
+	if n := len(b.history); n > 0 {
+		at = LinkOf(b.history[n-1][len(b.history[n-1])-1])
+	}
+	if len(outbox) != 1 {
+		b.Fatalf("%d entries in the outbox, expected the last one", len(outbox))
+	}
+	events := outbox[0].Events
+	at, err := at.Append(events...)
+	b.ok(err)
+	if at != b.link {
+		b.Fatalf("the outbox leads to %s, what Apply answered to %s", at, b.link)
+	}
+	b.history = append(b.history, events)
+	b.ok(b.store.Trim(b.Context(), b.shard, []string{outbox[0].ID}))
 }
 
 // A history over many windows, made anew by the log, by ClickHouse and the log, and by replays: whatever is delivered again has the outcome that
@@ -277,14 +284,13 @@ func TestNothingIsDecidedTwiceWhateverIsForgotten(t *testing.T) {
 // anew makes the shard anew, perhaps.
 func (b *bench) anew(rt *rapid.T) {
 	b.Helper()
-	history := slices.Concat(b.history...)
 	size := rapid.IntRange(1, 10).Draw(rt, "page")
-	build := func(load int) {
+	build := func(load int) { // so many calls
 		build, err := b.store.BeginBuild(b.Context(), b.shard, "g2")
 		b.ok(err)
 		if load > 0 {
-			events := history[:load]
-			last := events[load-1].GetOutcome().GetAfter()
+			events := slices.Concat(b.history[:load]...)
+			last := events[len(events)-1].GetOutcome().GetAfter()
 			l := build.Load(b.now)
 			a, err := ParseAccount("a", stateRecord(last))
 			b.ok(err)
@@ -292,10 +298,10 @@ func (b *bench) anew(rt *rapid.T) {
 			for page := range slices.Chunk(events, size) {
 				b.ok(build.Send(b.Context(), b.chunk(l.Outcomes(page))))
 			}
-			b.ok(build.Send(b.Context(), l.Done()))
+			b.ok(build.Send(b.Context(), b.chunk(l.Done())))
 		}
-		for page := range slices.Chunk(history[load:], size) {
-			b.ok(build.Add(b.Context(), page))
+		for page := range slices.Chunk(b.history[load:], size) {
+			b.ok(build.Add(b.Context(), slices.Concat(page...)))
 		}
 		b.ok(build.Swap(b.Context()))
 		b.whole()
@@ -304,7 +310,7 @@ func (b *bench) anew(rt *rapid.T) {
 	case 4:
 		build(0)
 	case 5:
-		build(rapid.IntRange(1, len(history)).Draw(rt, "loaded"))
+		build(rapid.IntRange(1, len(b.history)).Draw(rt, "loaded"))
 	}
 }
 
@@ -318,18 +324,18 @@ func TestALostBucketIsNoticedByEveryScript(t *testing.T) {
 			"no hash":          func(b *bench, key string) error { return b.rdb.Set(t.Context(), key, "x", 0).Err() },
 		} {
 			b := forgetful(t)
-			before, head := b.dump(), b.head
-			b.apply(b.credit("a", "1"))
-			lost := b.lastEvents()
+			before, point := b.dump(), b.point()
+			b.noted(b.credit("a", "1"))
+			lost := b.history[len(b.history)-1]
 			b.restore(before)
-			b.head = head
+			b.moveTo(point)
 			b.ok(damage(b, key(b.shard)))
 			b.refused(what+" "+how, b.call(b.credit("a", "1")), ErrOutOfSync)
 			b.untouched(what+" "+how, func() {
 				if state := b.condition(); state.Condition != Broken {
 					t.Errorf("%s %s: inspect says %+v", what, how, state)
 				}
-				if _, err := b.store.Replay(t.Context(), b.shard, head, lost, "g2"); !errors.Is(err, ErrOutOfSync) {
+				if _, err := b.store.Replay(t.Context(), b.shard, point, lost, "g2"); !errors.Is(err, ErrOutOfSync) {
 					t.Errorf("%s %s: replay says %v", what, how, err)
 				}
 			})
@@ -342,7 +348,7 @@ func TestALostBucketIsNoticedByEveryScript(t *testing.T) {
 		if state := b.condition(); state.Condition != Broken {
 			t.Errorf("head without %s: inspect says %+v", field, state)
 		}
-		if _, err := b.store.Replay(t.Context(), b.shard, b.head, nil, "g2"); !errors.Is(err, ErrOutOfSync) {
+		if _, err := b.store.Replay(t.Context(), b.shard, b.point(), nil, "g2"); !errors.Is(err, ErrOutOfSync) {
 			t.Errorf("head without %s: replay says %v", field, err)
 		}
 	}
