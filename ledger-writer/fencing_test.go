@@ -50,7 +50,7 @@ func TestTheLastEventIsReadWhenNoTransactionIsOpen(t *testing.T) {
 	other, err := kgo.NewClient(append(common, kgo.TransactionalID("other"), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	must(t, err)
 	defer other.Close()
-	next, err := proto.Marshal(&ledgerv1.Event{Outcome: &ledgerv1.Outcome{CommandId: "c1", Account: "a", Position: 2, Delta: "0"}, Chain: make([]byte, 20)})
+	next, err := proto.Marshal(&ledgerv1.Event{Outcome: &ledgerv1.Outcome{CommandId: "c1", Account: "a", Position: 2, Delta: "0"}, Chain: make([]byte, 20), Head: make([]byte, 20)})
 	must(t, err)
 	shard := topics.ShardOf("a", shards)
 	h := l.byHand(t, l.writer(t))

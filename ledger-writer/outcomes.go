@@ -16,7 +16,7 @@ import (
 const outcomeColumns = `position, command_id, toUnixTimestamp64Milli(decided_at), status = 'applied', toString(reason), delta, balance_after, held_after, sequence_after,
 	floor_after, if(isNull(ceiling_after), '', toString(ceiling_after)), toString(unit), toString(account_status), legs.counter_account, legs.amount,
 	hold_id, hold_remaining, toUnixTimestamp64Milli(ifNull(hold_expires_at, toDateTime64(0, 3, 'UTC'))), hold_counter_account,
-	reversed_command_id, reversed_total, transfer_account, fingerprint, chain`
+	reversed_command_id, reversed_total, transfer_account, fingerprint, chain, toString(head)`
 
 // outcomesMax is how many outcomes one chunk takes: a reversal has two rows.
 const outcomesMax = lua.LoadMax / 2
@@ -34,6 +34,7 @@ type outcomeRow struct {
 	reversed, transferAccount              string
 	reversedTotal                          int64
 	fingerprint, chain                     string
+	head                                   string // empty in the middle of a call; without the zeros at its end
 }
 
 func (r *outcomeRow) fields() []any {
@@ -41,7 +42,7 @@ func (r *outcomeRow) fields() []any {
 		&r.position, &r.id, &r.decidedAt, &r.applied, &r.reason, &r.delta, &r.balance, &r.held, &r.sequence,
 		&r.floor, &r.ceiling, &r.unit, &r.status, &r.legAccounts, &r.legAmounts,
 		&r.holdID, &r.holdRemaining, &r.holdExpires, &r.holdCounterAccount,
-		&r.reversed, &r.reversedTotal, &r.transferAccount, &r.fingerprint, &r.chain,
+		&r.reversed, &r.reversedTotal, &r.transferAccount, &r.fingerprint, &r.chain, &r.head,
 	}
 }
 
@@ -72,7 +73,11 @@ func (r *outcomeRow) event(shard int) *ledgerv1.Event {
 	if r.reversed != "" {
 		o.Reversal = &ledgerv1.Reversal{CommandId: r.reversed, Total: fmt.Sprint(r.reversedTotal)}
 	}
-	return &ledgerv1.Event{Outcome: o, Fingerprint: []byte(r.fingerprint), Chain: []byte(r.chain)}
+	e := &ledgerv1.Event{Outcome: o, Fingerprint: []byte(r.fingerprint), Chain: []byte(r.chain)}
+	if r.head != "" {
+		e.Head = append([]byte(r.head), make([]byte, len(r.chain)-len(r.head))...)
+	}
+	return e
 }
 
 // outcomesSQL is in the order of positions, so that each event can be held against the chain of the one before; a shard that does not fit into memory is

@@ -89,10 +89,10 @@ func TestALogThatGivesNothingEndsARecovery(t *testing.T) {
 		t.Errorf("the last event: %v", err)
 	}
 	silent.Remove()
-	head, err := h.log.last(ctx, 0, end)
+	last, err := h.log.last(ctx, 0, end)
 	must(t, err)
-	if now, err := l.store.Head(ctx, 0); err != nil || now.Head != head {
-		t.Errorf("head %v, redis %v, %v", head, now, err)
+	if now, err := l.store.Head(ctx, 0); err != nil || now.Head != last.Head {
+		t.Errorf("the log ends at %v, redis %v, %v", last, now, err)
 	}
 
 	// As after a topic that lost its end: the range is not there, and never comes.
