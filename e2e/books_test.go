@@ -42,6 +42,8 @@ func TestOthersAgreeWithTheBooks(t *testing.T) {
 	w.audit(t)
 	beancountDisagrees(t, filepath.Join(dir, "books.beancount"))
 	t.Run("exports of lines agree", func(t *testing.T) { exportsAgree(t, w) })
+	t.Run("the cookbook's queries run", func(t *testing.T) { cookbookRuns(t, w) })
+	t.Run("the glossary names what there is", func(t *testing.T) { glossaryPoints(t, w) })
 
 	const account = "Assets:US:BofA:Checking"
 	events := w.Projector.ClickHouse.Database + ".events"

@@ -112,6 +112,7 @@ func script(now time.Time) []scene {
 	add(applied, thaw, payrolls, "", unit(""), way(ledgerv1.Direction_DIRECTION_BOTH))
 	add(applied, move, till, "25", to("@shop")) // to an external account: a debit
 
+	add(ledgerv1.Reason_REASON_INSUFFICIENT_FUNDS, debit, payrolls, "10000000", func(c *ledgerv1.Command) { c.Reference = "too much" })
 	add(applied, adjust, till, "-11", func(c *ledgerv1.Command) { c.Source = "reconciler" })
 	add(applied, open, "books-gone", "")
 	add(applied, end, "books-gone", "", unit(""))
