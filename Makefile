@@ -1,5 +1,5 @@
 # Everything on a fresh machine: `make demo` and `make test`. Both install what they need, and say so.
-# Needs Go, npm and apt (redis-server, hledger, java, maven); the ClickHouse engine comes from npm, Apache Kafka from Maven, tools and
+# Needs Go, npm and apt (redis-server, hledger, beancount, java, maven); the ClickHouse engine comes from npm, Apache Kafka from Maven, tools and
 # libraries from Go modules.
 
 export HOTLEDGER_CACHE ?= $(HOME)/.cache/hotledger
@@ -13,7 +13,7 @@ GOTESTSUM     := $(TOOLS)/gotestsum@v1.13.0/gotestsum
 MODULES := schemas lua chassis producer ledger-writer projector reconciler sandbox e2e
 SERVICES := producer ledger-writer projector reconciler
 
-.PHONY: help demo test model chaos kafka kafka-jars test-kafka sabotage bench bench-quick postgres lint generate breaking build engines clean
+.PHONY: help demo test books model chaos kafka kafka-jars test-kafka sabotage bench bench-quick postgres lint generate breaking build engines clean
 
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -22,14 +22,18 @@ demo: engines ## the whole ledger on real input, broken on purpose and repaired 
 	@cd e2e && go run ./cmd/demo $(if $(KEEP),--keep)
 
 test: engines kafka-jars $(GOTESTSUM) ## all tests, on real engines, with the race detector
-	@scripts/install-engines.sh hledger
+	@scripts/install-engines.sh hledger bean-check:beancount
 	$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -timeout 20m work
+
+books: engines ## real and random input through the ledger, judged by hledger and bean-check: books agree (SEED=1, DIR= keeps the exports)
+	@scripts/install-engines.sh hledger bean-check:beancount
+	@cd e2e && go run ./cmd/books $(if $(SEED),--seed $(SEED)) $(if $(DIR),--dir $(abspath $(DIR)))
 
 kafka: kafka-jars ## one broker of the real Apache Kafka on port 9092 until Ctrl-C; point the services at it with KAFKA_BROKERS
 	@cd sandbox && go run ./cmd/sandbox-apache-kafka -port 9092
 
 test-kafka: engines kafka-jars $(GOTESTSUM) ## the end-to-end tests, each on an Apache Kafka of its own
-	@scripts/install-engines.sh hledger
+	@scripts/install-engines.sh hledger bean-check:beancount
 	cd e2e && LEDGER_TEST_KAFKA=apache $(GOTESTSUM) --format testname -- -race -timeout 40m .
 
 bench: engines postgres ## every figure, about ten minutes: name value unit ratio reference
@@ -37,7 +41,7 @@ bench: engines postgres ## every figure, about ten minutes: name value unit rati
 
 model: ## the protocol of one shard and of transfers between two, state by state
 	@cd e2e && go run ./cmd/model && go run ./cmd/model --forget --faults clock=2,skew=1,jump=1,wipe=1
-	@cd e2e && go run ./cmd/model transfers --faults 3 && go run ./cmd/model transfers --sequences 3 --faults 1
+	@cd e2e && go run ./cmd/model transfers --liveness --faults 3 && go run ./cmd/model transfers --liveness --sequences 3 --faults 1
 
 SEEDS ?= 10
 chaos: engines $(if $(filter apache,$(KAFKA)),kafka-jars) ## seeded faults against whole ledgers (SEEDS=10, KAFKA=apache for the real broker): seeds N violations 0

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/hotledger/hotledger/chassis/redis"
 	"github.com/hotledger/hotledger/chassis/retry"
@@ -81,9 +82,28 @@ func (w *Writer) decideBeside(ctx context.Context, calls []lua.Call) <-chan roun
 	return done
 }
 
-// decide runs one round. A call whose reply was lost is sent again, the very same, with the same expected head (rule 4): if it had been
-// executed after all, Redis answers OUT_OF_SYNC, which always means recover.
+// decide runs one round. What may be older than Redis remembers is looked up meanwhile, shard by shard, and asked again.
 func (w *Writer) decide(ctx context.Context, calls []lua.Call) ([]lua.Result, error) {
+	results, err := w.call(ctx, calls)
+	if err != nil {
+		w.logger.Debug("round given up", zap.Int("calls", len(calls)), zap.Error(err))
+		return nil, fmt.Errorf("decide: %w", err)
+	}
+	var lookUps errgroup.Group
+	for i := range results {
+		if old := (*lua.TooOldError)(nil); errors.As(results[i].Err, &old) {
+			lookUps.Go(func() (err error) { // ends with its patience
+				results[i], err = w.applyOld(ctx, calls[i], old)
+				return err
+			})
+		}
+	}
+	return results, lookUps.Wait()
+}
+
+// call sends one call per shard. One whose reply was lost is sent again, the very same, with the same expected head (rule 4): if it had been
+// executed after all, Redis answers OUT_OF_SYNC, which always means recover.
+func (w *Writer) call(ctx context.Context, calls []lua.Call) ([]lua.Result, error) {
 	results := make([]lua.Result, len(calls))
 	pending := make([]int, len(calls))
 	for i := range calls {
@@ -91,7 +111,7 @@ func (w *Writer) decide(ctx context.Context, calls []lua.Call) ([]lua.Result, er
 	}
 	budget, cancel := context.WithTimeout(ctx, w.cfg.RedisBudget)
 	defer cancel()
-	err := retry.Do(budget, w.logger, "apply", func(ctx context.Context) error {
+	return results, retry.Do(budget, w.logger, "apply", func(ctx context.Context) error {
 		round := make([]lua.Call, len(pending))
 		for i, at := range pending {
 			round[i] = calls[at]
@@ -99,12 +119,9 @@ func (w *Writer) decide(ctx context.Context, calls []lua.Call) ([]lua.Result, er
 		var failed []int
 		var last error
 		for i, r := range w.store.Apply(ctx, round...) {
-			if old := (*lua.TooOldError)(nil); errors.As(r.Err, &old) {
-				r = w.applyOld(ctx, round[i], old)
-			}
 			results[pending[i]] = r
-			switch {
-			case r.Err == nil:
+			switch old := (*lua.TooOldError)(nil); {
+			case r.Err == nil, errors.As(r.Err, &old):
 			case redis.IsTransient(r.Err):
 				failed, last = append(failed, pending[i]), r.Err
 			default:
@@ -115,11 +132,6 @@ func (w *Writer) decide(ctx context.Context, calls []lua.Call) ([]lua.Result, er
 		pending = failed
 		return last
 	})
-	if err != nil {
-		w.logger.Debug("round given up", zap.Int("calls", len(calls)), zap.Error(err))
-		return nil, fmt.Errorf("decide: %w", err)
-	}
-	return results, nil
 }
 
 // suspect notes that a shard needs more than a comparison of heads.

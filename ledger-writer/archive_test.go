@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -73,16 +72,9 @@ func store(t *testing.T, conn driver.Conn, rows []row) {
 		return
 	}
 	batch, err := conn.PrepareBatch(t.Context(), `INSERT INTO events (account, sequence, shard, position, log_offset, log_time, decided_at, effective_at, command_id, operation,
-		status, reason, unit, delta, balance_after, held_after, floor_after, sequence_after, account_status, fingerprint, chain, head)`)
+		status, reason, unit, delta, balance_after, held_after, floor_after, ceiling_after, sequence_after, account_status, legs,
+		hold_id, hold_remaining, hold_expires_at, hold_counter_account, reversed_command_id, reversed_total, transfer_account, fingerprint, chain, head)`)
 	must(t, err)
-	minor := func(digits string) int64 {
-		if digits == "" {
-			return 0
-		}
-		n, err := strconv.ParseInt(digits, 10, 64)
-		must(t, err)
-		return n
-	}
 	for _, r := range rows {
 		o, after := r.GetOutcome(), r.GetOutcome().GetAfter()
 		sequence, why := after.GetSequence(), ""
@@ -91,8 +83,9 @@ func store(t *testing.T, conn driver.Conn, rows []row) {
 		}
 		at := o.GetDecidedAt().AsTime()
 		must(t, batch.Append(o.GetAccount(), sequence, uint16(o.GetShard()), o.GetPosition(), uint64(r.offset), at, at, at, o.GetCommandId(), int8(0),
-			int8(o.GetStatus()), why, after.GetUnit(), minor(o.GetDelta()), minor(after.GetBalance()), minor(after.GetHeld()), minor(after.GetFloor()),
-			after.GetSequence(), after.GetStatus(), r.GetFingerprint(), r.GetChain(), headColumn(r.Event)))
+			int8(o.GetStatus()), why, after.GetUnit(), minor(t, o.GetDelta()), minor(t, after.GetBalance()), minor(t, after.GetHeld()), minor(t, after.GetFloor()),
+			ceilingOf(t, after), after.GetSequence(), after.GetStatus(), legsOf(t, o), o.GetHold().GetHoldId(), minor(t, o.GetHold().GetRemaining()), endOf(o.GetHold()), o.GetHold().GetCounterAccount(),
+			o.GetReversal().GetCommandId(), minor(t, o.GetReversal().GetTotal()), o.GetTransferAccount(), r.GetFingerprint(), r.GetChain(), headColumn(r.Event)))
 	}
 	must(t, batch.Send())
 }
@@ -102,6 +95,33 @@ func headColumn(e *ledgerv1.Event) []byte {
 		return make([]byte, 20)
 	}
 	return e.GetHead()
+}
+
+func ceilingOf(t *testing.T, after *ledgerv1.AccountState) *int64 {
+	t.Helper()
+	if after.GetCeiling() == "" {
+		return nil
+	}
+	ceiling := minor(t, after.GetCeiling())
+	return &ceiling
+}
+
+// legsOf are tuples.
+func legsOf(t *testing.T, o *ledgerv1.Outcome) [][]any {
+	t.Helper()
+	legs := [][]any{}
+	for _, leg := range o.GetLegs() {
+		legs = append(legs, []any{leg.GetCounterAccount(), minor(t, leg.GetAmount())})
+	}
+	return legs
+}
+
+func endOf(h *ledgerv1.HoldState) *time.Time {
+	if h.GetExpiresAt() == nil {
+		return nil
+	}
+	end := h.GetExpiresAt().AsTime()
+	return &end
 }
 
 // rows are the events of the log.
@@ -160,7 +180,29 @@ func varied(name string, n int) []*ledgerv1.Command {
 	again.CommandId = "open again"
 	late := credit("sequence", "rich", "5")
 	late.ExpectedSequence = proto.Uint64(math.MaxUint32)
-	return append(commands, again, late)
+	return append(append(commands, again, late), variedTerms()...)
+}
+
+// variedTerms are holds, reversals, transfers, groups and limits on accounts of their own.
+func variedTerms() []*ledgerv1.Command {
+	capped := open("held")
+	capped.Open = &ledgerv1.OpenTerms{Floor: "-10", Ceiling: "5000"}
+	commands := []*ledgerv1.Command{capped, open("far"), credit("h-c", "held", "1000"), grouped(credit("h-g", "held", "100"), "@x", "60", "@y", "40"), grouped(debit("h-o", "held", "7"), "@x", "3", "@y", "4"),
+		toExternal(debit("h-s", "held", "9"), "@shop")}
+	for i := range 40 { // open, in part, and gone
+		id := fmt.Sprintf("h-%d", i)
+		commands = append(commands, toExternal(hold(id, "held", "10", time.Duration(i%2)*1000*time.Hour), []string{"", "@shop"}[i%2]))
+		switch i % 4 {
+		case 1:
+			commands = append(commands, capture(id+"-c", "held", id, "4"))
+		case 2:
+			commands = append(commands, release(id+"-r", "held", id, "3"))
+		case 3:
+			commands = append(commands, capture(id+"-c", "held", id, ""))
+		}
+	}
+	return append(commands, reverse("r-1", "held", "h-c", "5"), reverse("r-2", "held", "h-c", "6"), reverse("r-3", "held", "h-o", ""), reverse("r-4", "held", "h-1-c", ""), reverse("r-5", "held", "h-o", "1"),
+		transfer("t-1", "held", "far", "50"), transfer("t-2", "held", "nobody at all", "5"), transfer("t-3", "held", "@shop", "5"), ceilingAt("h-l", "held", "none"), freeze("h-f", "far"))
 }
 
 func TestARebuildFromClickHouseIsTheSameToTheByte(t *testing.T) {
@@ -181,6 +223,10 @@ func TestARebuildFromClickHouseIsTheSameToTheByte(t *testing.T) {
 			t.Fatalf("shard %d: %s", shard, done)
 		}
 		fromTheLog[shard] = l.content(t, shard)
+	}
+	held := topics.ShardOf("held", shards)
+	if holds, total := l.rdb.HLen(t.Context(), lua.HoldsKey(held)).Val(), l.rdb.HGet(t.Context(), lua.OldOutcomesKey(held), "h-c\n").Val()+l.rdb.HGet(t.Context(), lua.OutcomesKey(held), "h-c\n").Val(); holds != 31 || total != "11" {
+		t.Errorf("%d holds with their marker, %q reversed of h-c", holds, total)
 	}
 	alone.crash()
 	for _, lag := range []uint64{0, 1, 100} { // so far behind the log

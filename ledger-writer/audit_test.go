@@ -51,7 +51,34 @@ func (l *ledger) audit(t *testing.T) map[string]*ledgerv1.Event {
 	}
 	l.auditOrder(t, commands, byID)
 	l.auditRedis(t, heads, fold(t, events))
+	auditTransit(t, byID)
 	return byID
+}
+
+// auditTransit checks that all money that left one account for another has arrived or come back.
+func auditTransit(t *testing.T, byID map[string]*ledgerv1.Event) {
+	t.Helper()
+	var transit int64
+	for _, e := range byID {
+		for _, leg := range e.GetOutcome().GetLegs() {
+			if leg.GetCounterAccount() == limits.Transit {
+				transit += minor(t, e.GetOutcome().GetDelta())
+			}
+		}
+	}
+	if transit != 0 {
+		t.Errorf("%d stands on %s", -transit, limits.Transit)
+	}
+}
+
+func minor(t *testing.T, digits string) int64 {
+	t.Helper()
+	if digits == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	must(t, err)
+	return n
 }
 
 // quiet waits until the group has read every command and Redis holds nothing unpublished. It returns the commands.
@@ -72,6 +99,9 @@ func (l *ledger) quiet(t *testing.T) []*kgo.Record {
 			if at, _ := committed.Lookup(topics.Commands, partition); at.At < want {
 				return fmt.Sprintf("at %d of %d commands of shard %d", at.At, want, partition)
 			}
+		}
+		if n := len(l.read(t, topics.Commands)); n != len(commands) { // what was decided last asked for more
+			return fmt.Sprintf("%d commands became %d", len(commands), n)
 		}
 		return ""
 	})
@@ -94,7 +124,7 @@ func (l *ledger) auditOrder(t *testing.T, commands []*kgo.Record, byID map[strin
 	for _, r := range commands {
 		c := &ledgerv1.Command{}
 		if len(r.Value) == 0 || len(r.Value) > limits.CommandBytesMax || headerBytes(r) > headerBytesMax || proto.Unmarshal(r.Value, c) != nil ||
-			limits.ValidID(c.GetCommandId()) != nil || limits.ValidID(c.GetAccount()) != nil ||
+			!limits.Recordable(c) ||
 			int(r.Partition) != topics.ShardOf(c.GetAccount(), shards) || seen[c.GetCommandId()] {
 			continue
 		}
@@ -119,34 +149,33 @@ func (l *ledger) auditOrder(t *testing.T, commands []*kgo.Record, byID map[strin
 	}
 }
 
-// fold rebuilds every account from the deltas alone, and checks each event's state against it.
+// fold rebuilds every account from deltas and holds alone, and checks each event's state against it. Limits and status are as the last event says.
 func fold(t *testing.T, events []*kgo.Record) map[string]lua.Account {
 	t.Helper()
-	accounts := map[string]lua.Account{}
+	accounts, holds := map[string]lua.Account{}, map[string]int64{}
 	for _, r := range events {
 		e := &ledgerv1.Event{}
 		must(t, proto.Unmarshal(r.Value, e))
 		o := e.GetOutcome()
-		a, known := accounts[o.GetAccount()]
+		a, after := accounts[o.GetAccount()], o.GetAfter()
 		if o.GetStatus() == ledgerv1.Status_STATUS_APPLIED {
-			delta, err := strconv.ParseInt(o.GetDelta(), 10, 64)
-			must(t, err)
-			if !known {
-				a = lua.Account{ID: o.GetAccount(), Unit: o.GetAfter().GetUnit(), Status: "active"}
-				a.Floor, err = strconv.ParseInt(o.GetAfter().GetFloor(), 10, 64)
-				must(t, err)
-			}
-			a.Balance += delta
+			a.ID, a.Unit, a.Status, a.Floor, a.Ceiling = o.GetAccount(), after.GetUnit(), after.GetStatus(), minor(t, after.GetFloor()), after.GetCeiling()
+			a.Balance += minor(t, o.GetDelta())
 			a.Sequence++
-			accounts[a.ID] = a
-			if o.GetDelta()[0] == '-' && a.Balance < a.Floor {
-				t.Errorf("account %q is at %d, below its floor %d", a.ID, a.Balance, a.Floor)
+			if h := o.GetHold(); h != nil {
+				a.Held += minor(t, h.GetRemaining()) - holds[h.GetHoldId()]
+				holds[h.GetHoldId()] = minor(t, h.GetRemaining())
 			}
-		} else if o.GetDelta() != "0" {
-			t.Errorf("rejected command %q moved %s", o.GetCommandId(), o.GetDelta())
+			accounts[a.ID] = a
+			mayOverdraw := e.GetCommand().GetOperation() == ledgerv1.Operation_OPERATION_ADJUST || e.GetCommand().GetReverse().GetAllowOverdraft()
+			if o.GetDelta()[0] == '-' && a.Balance-a.Held < a.Floor && !mayOverdraw {
+				t.Errorf("account %q is at %d with %d held, below its floor %d", a.ID, a.Balance, a.Held, a.Floor)
+			}
+		} else if o.GetDelta() != "0" || o.GetHold() != nil || o.GetLegs() != nil || o.GetReversal() != nil {
+			t.Errorf("rejected command %q did something: %v", o.GetCommandId(), o)
 		}
-		if after := o.GetAfter(); after != nil && (after.GetBalance() != fmt.Sprint(a.Balance) || after.GetSequence() != a.Sequence) {
-			t.Errorf("after %q account %q is at %s@%d, the fold says %d@%d", o.GetCommandId(), a.ID, after.GetBalance(), after.GetSequence(), a.Balance, a.Sequence)
+		if after != nil && (minor(t, after.GetBalance()) != a.Balance || minor(t, after.GetHeld()) != a.Held || after.GetSequence() != a.Sequence) {
+			t.Errorf("after %q account %q is at %s, %s held@%d, the fold says %d, %d held@%d", o.GetCommandId(), a.ID, after.GetBalance(), after.GetHeld(), after.GetSequence(), a.Balance, a.Held, a.Sequence)
 		}
 	}
 	return accounts

@@ -33,9 +33,9 @@ func newCalendar(zone, ends string) (calendar, error) {
 // dateOf is the business date, "2026-11-30". It depends on the moment alone, so an event that is published again gets the same.
 func (c calendar) dateOf(at time.Time) string {
 	local := at.In(c.zone)
-	sinceMidnight := time.Duration(local.Hour())*time.Hour + time.Duration(local.Minute())*time.Minute
-	if sinceMidnight >= c.ends {
-		local = local.AddDate(0, 0, 1)
+	year, month, day := local.Date()
+	if time.Duration(local.Hour())*time.Hour+time.Duration(local.Minute())*time.Minute >= c.ends {
+		day++
 	}
-	return local.Format(time.DateOnly)
+	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Format(time.DateOnly) // not in the zone, where that hour may be skipped
 }

@@ -3,6 +3,7 @@ package writer
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -77,27 +78,19 @@ func (e *expiries) due(now time.Time) []lua.Hold {
 	return due
 }
 
-// expire adds the releases that are due to the batch. Redis trouble puts them off to the next turn.
+// expire adds the releases that are due to the batch. Redis trouble puts them off to the next turn; a hold that cannot be read puts the shard in
+// doubt, which rebuilds it.
 func (w *Writer) expire(ctx context.Context, b *batch) {
 	for _, s := range w.owned.all() {
 		if s.inDoubt {
 			continue
 		}
-		if err := w.loadExpiries(ctx, s); err != nil {
-			w.logger.Warn("holds cannot be read, their expiry is put off", zap.Int("shard", s.number), zap.Error(err))
-			return
-		}
-		due := s.expiries.due(time.Now())
-		if len(due) == 0 {
-			continue
-		}
-		open, err := w.store.OpenHolds(ctx, s.number, due)
+		open, err := w.expired(ctx, s)
 		if err != nil {
 			w.logger.Warn("holds cannot be read, their expiry is put off", zap.Int("shard", s.number), zap.Error(err))
-			open = nil
-			for _, h := range due {
-				s.expiries.add(h)
-			}
+			s.inDoubt = errors.Is(err, lua.ErrCorrupt)
+			s.corrupt = s.inDoubt
+			continue
 		}
 		for _, h := range open {
 			b.derived = append(b.derived, &ledgerv1.Command{
@@ -106,6 +99,24 @@ func (w *Writer) expire(ctx context.Context, b *batch) {
 			})
 		}
 	}
+}
+
+// expired takes out the holds of a shard that end by now and are open.
+func (w *Writer) expired(ctx context.Context, s *shard) ([]lua.Hold, error) {
+	if err := w.loadExpiries(ctx, s); err != nil {
+		return nil, err
+	}
+	due := s.expiries.due(time.Now())
+	if len(due) == 0 {
+		return nil, nil
+	}
+	open, err := w.store.OpenHolds(ctx, s.number, due)
+	if err != nil {
+		for _, h := range due {
+			s.expiries.add(h)
+		}
+	}
+	return open, err
 }
 
 // loadExpiries reads the next page of a shard's holds, until all are known.

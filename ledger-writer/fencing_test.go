@@ -3,6 +3,7 @@ package writer
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
@@ -67,4 +68,48 @@ func TestTheLastEventIsReadWhenNoTransactionIsOpen(t *testing.T) {
 	if last, err := h.log.last(t.Context(), shard, end); err != nil || last.Link.Position != 2 || last.Link == lua.LinkOf(first) {
 		t.Errorf("last event %v, %v", last, err)
 	}
+}
+
+// TestAWriterWhoseClockIsBehindDecidesNothing: an outcome with too early a time could be forgotten before its command counts as old (rule 18).
+func TestAWriterWhoseClockIsBehindDecidesNothing(t *testing.T) {
+	t.Parallel()
+	l := setup(t)
+	l.send(t, payments("a")...)
+	h := l.byHand(t, l.writer(t))
+	shard := topics.ShardOf("a", shards)
+	b := h.polled(shard)
+	h.decode(b)
+	for i := range b.parts[shard].commands {
+		b.parts[shard].commands[i].AskedAt = time.Now().Add(time.Hour) // by the broker's clock
+	}
+	before, err := l.store.Head(t.Context(), shard)
+	must(t, err)
+	if err := h.apply(t.Context(), b); err == nil {
+		t.Error("commands of the future were decided")
+	}
+	if after, err := l.store.Head(t.Context(), shard); err != nil || after != before {
+		t.Errorf("head %v became %v, %v", before, after, err)
+	}
+	h.session.AllowRebalance()
+	h.crash()
+	l.run(t)
+	l.audit(t)
+}
+
+// polled takes turns until there are commands of a shard.
+func (h *hand) polled(shard int) *batch {
+	h.t.Helper()
+	var b *batch
+	until(h.t, "commands polled", func() string {
+		var err error
+		b, err = h.poll(h.t.Context())
+		must(h.t, err)
+		must(h.t, h.recover(h.t.Context(), b))
+		if len(b.records[shard]) > 0 {
+			return ""
+		}
+		h.session.AllowRebalance()
+		return "none"
+	})
+	return b
 }

@@ -15,14 +15,15 @@ import (
 // Commands that may be older than what Redis remembers are looked up in ClickHouse before they are applied (rule 18). If that cannot be answered,
 // the batch is given up: they wait, they are not applied.
 
-// lookUpPatience bounds one look-up, within the transaction's time.
+// lookUpPatience bounds one look-up. No transaction is open yet, and Redis's budget is for Redis alone: a ClickHouse that is slower than that would
+// otherwise never let anything through.
 const lookUpPatience = 5 * time.Second
 
 // applyOld runs a call that Redis answered with TOO_OLD: what ClickHouse knows keeps its outcome, the rest is decided.
-func (w *Writer) applyOld(ctx context.Context, call lua.Call, old *lua.TooOldError) lua.Result {
+func (w *Writer) applyOld(ctx context.Context, call lua.Call, old *lua.TooOldError) (lua.Result, error) {
 	known, err := w.lookUp(ctx, call, old)
 	if err != nil {
-		return lua.Result{Err: fmt.Errorf("%w; they wait: %w", old, err)}
+		return lua.Result{}, fmt.Errorf("%w; they wait: %w", old, err)
 	}
 	rest := call
 	rest.LookedUp, rest.Commands = old.Forgotten, nil
@@ -33,10 +34,11 @@ func (w *Writer) applyOld(ctx context.Context, call lua.Call, old *lua.TooOldErr
 	}
 	w.metrics.lookedUp.WithLabelValues("known").Add(float64(len(call.Commands) - len(rest.Commands)))
 	w.metrics.lookedUp.WithLabelValues("unknown").Add(float64(len(rest.Commands)))
-	result := w.store.Apply(ctx, rest)[0]
-	if result.Err != nil {
-		return result
+	results, err := w.decide(ctx, []lua.Call{rest})
+	if err != nil {
+		return lua.Result{}, err
 	}
+	result := results[0]
 	decided := result.Decisions
 	result.Decisions = make([]lua.Decision, 0, len(call.Commands))
 	for _, c := range call.Commands {
@@ -46,7 +48,7 @@ func (w *Writer) applyOld(ctx context.Context, call lua.Call, old *lua.TooOldErr
 		}
 		result.Decisions, decided = append(result.Decisions, decided[0]), decided[1:]
 	}
-	return result
+	return result, nil
 }
 
 // remembered is the decision on a command whose id ClickHouse knows.

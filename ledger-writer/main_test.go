@@ -126,6 +126,7 @@ func (l *ledger) instance(t *testing.T, id string) *Writer {
 	cfg.InstanceID = id
 	w, err := New(cfg, zaptest.NewLogger(t, zaptest.Level(level)), prometheus.NewRegistry(), metrics.NewHealth())
 	must(t, err)
+	t.Cleanup(w.close) // also where it never runs
 	return w
 }
 

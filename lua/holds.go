@@ -20,6 +20,9 @@ type Hold struct {
 	CounterAccount string    // where a capture goes that does not say; "" means @world
 }
 
+// millisDigitsMax is how many digits a time has at most: a Lua number holds them exactly.
+const millisDigitsMax = 15
+
 // record is what include/hold.lua calls hold_record.
 func (h Hold) record() string {
 	expires := never
@@ -45,7 +48,7 @@ func ParseHold(id, record string) (Hold, error) {
 	if expires != nil {
 		h.ExpiresAt = expires.AsTime()
 	}
-	if h.Remaining <= 0 || (expires != nil && h.ExpiresAt.UnixMilli() < 0) || h.record() != record {
+	if h.Remaining <= 0 || len(f[1]) > millisDigitsMax || (expires != nil && h.ExpiresAt.UnixMilli() < 0) || h.record() != record {
 		return Hold{}, fmt.Errorf("%w: hold %q: %q is not one of apply.lua", ErrCorrupt, id, record)
 	}
 	return h, nil

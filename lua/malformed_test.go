@@ -97,9 +97,6 @@ func malformedRows() map[string][]any {
 			"credit": "?", "debit": "?", "adjust": "?", "open": "?", "open with a ceiling": "0:?", "hold": "?\t-\t", "hold until": "5\t?\t", "capture": "h\t?", "release": "h\t?", "reverse": "c1\t?\t0",
 			"set_limits": "?\t-", "set_limits with a ceiling": "-\t?",
 		} {
-			if operation == "hold until" && amount == "05" {
-				continue // a time, not an amount
-			}
 			verb, _, _ := strings.Cut(operation, " ")
 			rows[operation+" "+amount] = raw(verb, strings.Replace(terms, "?", amount, 1), "USD/2")
 		}

@@ -56,7 +56,8 @@ func ParseAccount(id, record string) (Account, error) {
 	if err := errors.Join(errBalance, errHeld, errFloor, errCeiling); err != nil {
 		return Account{}, fmt.Errorf("account %q: %w", id, err)
 	}
-	if a.Sequence > sequenceMax || stateRecord(state) != record || a.Unit == "" || !statuses[a.Status] {
+	written := stateRecord(state) == record && !strings.HasPrefix(a.Ceiling, "-") && a.Unit != "" && !strings.ContainsAny(a.Unit, "\x00\t\n\v\f\r")
+	if !written || a.Sequence > sequenceMax || !statuses[a.Status] {
 		return Account{}, fmt.Errorf("account %q: record %q is not one of apply.lua", id, record)
 	}
 	return a, nil

@@ -104,6 +104,9 @@ func parseTail(o *ledgerv1.Outcome, tail string) error {
 			return fmt.Errorf("tail %q is not one of apply.lua", tail)
 		}
 	}
+	if tailOf(o) != "\t"+tail { // a word twice, or in another order
+		return fmt.Errorf("tail %q is not one of apply.lua", tail)
+	}
 	return nil
 }
 

@@ -2,9 +2,11 @@ package auditor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
 
@@ -23,7 +25,7 @@ func (l Ledger) Undecided(ctx context.Context, group string) (int, error) {
 	admin := kadm.NewClient(client)
 	// The offsets first: a command that one of these decisions asked for is in the topic by now.
 	decided, err := admin.FetchOffsets(kadm.RequireStable(ctx), group)
-	if err != nil {
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // where no writer has begun, nothing is decided
 		return 0, fmt.Errorf("fetch offsets of %s: %w", group, err)
 	}
 	left := 0

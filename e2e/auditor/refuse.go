@@ -167,7 +167,7 @@ func number(text, invalid string) (*big.Int, string) {
 func unitOf(currency string) string {
 	code, _, _ := strings.Cut(currency, "/")
 	unit := map[string]string{"EUR": "EUR/2", "USD": "USD/2", "JPY": "JPY/0", "CHF": "CHF/2", "PLN": "PLN/2", "HUF": "HUF/2"}[code]
-	if currency == "DEM/2" || currency == "POINTS/0" {
+	if currency == "DEM/2" || currency == "POINTS/0" || currency == "ETH/18" {
 		return currency // ISO 4217 has no exponent for them
 	}
 	if currency != code && currency != unit {

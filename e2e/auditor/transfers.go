@@ -3,6 +3,7 @@ package auditor
 import (
 	"fmt"
 	"math/big"
+	"time"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 	"github.com/hotledger/hotledger/schemas/topics"
@@ -59,7 +60,11 @@ func (v *Verdict) checkDerived(books []*Books) {
 	}
 	for _, b := range books {
 		for id, e := range b.Outcomes {
-			if !derived(e.Command) || e.Command.GetOperation() == ledgerv1.Operation_OPERATION_RELEASE {
+			if !derived(e.Command) {
+				continue
+			}
+			if e.Command.GetOperation() == ledgerv1.Operation_OPERATION_RELEASE {
+				v.checkExpiry(b, e.Command)
 				continue
 			}
 			if w, ok := asked[id]; !ok || w != wantOf(e.Command) {
@@ -75,6 +80,19 @@ func (v *Verdict) checkDerived(books []*Books) {
 		if books[shard].Outcomes[id] == nil {
 			v.complain("command %s was asked for by an outcome, and never came: %+v", id, w)
 		}
+	}
+}
+
+// checkExpiry wants the ledger to release a hold by itself only when its time is over.
+func (v *Verdict) checkExpiry(b *Books, release *ledgerv1.Command) {
+	hold := b.Outcomes[release.GetHoldId()]
+	if hold == nil || hold.Reason != "" {
+		v.complain("command %s releases what was never held", release.GetCommandId())
+		return
+	}
+	at := hold.Command.GetHold().GetExpiresAt()
+	if at == nil || at.AsTime().After(b.decided(release).Add(time.Millisecond)) || release.GetAmount() != "" {
+		v.complain("command %s releases %s at %s, which ends at %v", release.GetCommandId(), release.GetAmount(), b.decided(release), at.AsTime())
 	}
 }
 

@@ -123,4 +123,66 @@ var mutations = []mutation{
 		edits:  []edit{{"projector/worker.go", "if err := w.commit(ctx, w.next(b)); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif err := w.insert", "if err := w.insert"}},
 		module: "projector", test: "TestRestartAfter.*|TestInsertOfAZombieLandsLate|TestSecondIntent.*|TestEveryCommittedEventIsOneRow",
 	},
+	{
+		name: "crash-asks-for-nothing", breaks: "what a transfer asks for is sent neither from the outbox nor when the transfer comes again",
+		edits: []edit{
+			{"ledger-writer/publish.go", "if next := derive(e.GetCommand(), e.GetOutcome()); next != nil {", "if next := derive(e.GetCommand(), e.GetOutcome()); next != nil && next.CommandId == \"\" {"},
+			{"ledger-writer/publish.go", "if next := derive(command.Command, outcome); next != nil {", "if next := derive(command.Command, outcome); next != nil && d.Kind == lua.Decided {"},
+		},
+		module: "e2e", test: "TestAWriterThatDiesBetweenStepsLosesAndDoublesNothing",
+	},
+	{
+		name: "retry-asks-for-nothing", breaks: "what a transfer asks for is not asked for again when the transfer comes again",
+		edits: []edit{
+			{"ledger-writer/publish.go", "if next := derive(command.Command, outcome); next != nil {", "if next := derive(command.Command, outcome); next != nil && d.Kind == lua.Decided {"},
+		},
+		module: "e2e", test: "TestARetriedTransferIsToldItsOneOutcome",
+	},
+	{
+		name: "nothing-comes-back", breaks: "a transfer that is refused at its far end is not returned",
+		edits:  []edit{{"ledger-writer/derive.go", "case op == ledgerv1.Operation_OPERATION_CREDIT && c.GetOrigin() != nil && !applied:", "case op == ledgerv1.Operation_OPERATION_CREDIT && c.GetOrigin() == nil && !applied:"}},
+		module: "e2e", test: "TestACarelessWorkloadIsAudited",
+	},
+	{
+		name: "told-on-the-way", breaks: "the caller of a transfer is told before its end is known",
+		edits: []edit{{
+			"ledger-writer/derive.go", "if derive(c, o) != nil && c.GetOperation() == ledgerv1.Operation_OPERATION_TRANSFER {\n\t\t\treturn nil\n\t\t}\n", "",
+		}},
+		module: "e2e", test: "TestARetriedTransferIsToldItsOneOutcome|TestCommandsThatComeBackAfterTheWindowKeepTheirOutcome",
+	},
+	{
+		name: "forgotten-is-new", breaks: "a command that Redis may have forgotten is decided without a look at ClickHouse (rule 18)",
+		edits:  []edit{{"lua/include/window.lua", "return string.sub(forgotten, 1, 2) ~= '0 ' and", "return false and"}},
+		module: "e2e", test: "TestCommandsThatComeBackAfterTheWindowKeepTheirOutcome",
+	},
+	{
+		name: "look-up-in-the-past", breaks: "a ClickHouse that does not have yet what Redis forgot is believed (rule 18)",
+		edits:  []edit{{"ledger-writer/lookup.go", "if !complete {", "if !complete && a.shard < 0 {"}},
+		module: "e2e", test: "TestCommandsThatComeBackAfterTheWindowKeepTheirOutcome",
+	},
+	{
+		name: "clock-behind", breaks: "a writer whose clock is behind decides what is yet to be asked for (rule 18)",
+		edits:  []edit{{"ledger-writer/apply.go", "if err := call.CheckClock(); err != nil {", "if err := call.CheckClock(); err != nil && len(calls) < 0 {"}},
+		module: "ledger-writer", test: "TestAWriterWhoseClockIsBehindDecidesNothing",
+	},
+	{
+		name: "lost-holds-are-none", breaks: "a lost key of holds reads as no holds (rule 2)",
+		edits:  []edit{{"lua/include/gather.lua", " or torn('holds', open)", ""}},
+		module: "lua", test: "TestOutOfSyncChangesNothing",
+	},
+	{
+		name: "rebuild-without-holds", breaks: "a rebuild restores accounts and no holds (rule 15)",
+		edits:  []edit{{"lua/replay.lua", "if record == '' then redis.call('HDEL', HOLDS, id) else redis.call('HSET', HOLDS, id, record) end", ""}},
+		module: "lua", test: "TestApplyDoesWhatTheModelDoes|TestABuildIsSeenOnlyWhenItIsSwappedIn|TestReplayBringsAShardThatFellBehindToTheLog|TestARebuild.*",
+	},
+	{
+		name: "rebuild-without-totals", breaks: "a rebuild forgets how much was undone of what (rule 15)",
+		edits:  []edit{{"lua/replay.lua", "if redis.call('HEXISTS', bucket, id) == 1 then", "if redis.call('HEXISTS', bucket, id) == 7 then"}},
+		module: "lua", test: "TestApplyDoesWhatTheModelDoes|TestABuildIsSeenOnlyWhenItIsSwappedIn|TestReplayBringsAShardThatFellBehindToTheLog|TestARebuild.*",
+	},
+	{
+		name: "undo-without-end", breaks: "more is undone of a command than it changed",
+		edits:  []edit{{"lua/include/reverse.lua", " or below(whole_high, whole_low, total_high, total_low)", ""}},
+		module: "lua", test: "TestApplyDoesWhatTheModelDoes",
+	},
 }

@@ -94,7 +94,11 @@ func (h *historian) open(ctx context.Context, client *producer.Client) error {
 			{CommandId: "open-" + account(i), Account: account(i), Operation: ledgerv1.Operation_OPERATION_OPEN, Currency: "EUR"},
 			{CommandId: "fund-" + account(i), Account: account(i), Operation: ledgerv1.Operation_OPERATION_CREDIT, Amount: strconv.Itoa(openingBalance), Currency: "EUR"},
 		} {
-			if o, err := client.Submit(ctx, c); err != nil || o.GetStatus() != ledgerv1.Status_STATUS_APPLIED {
+			o, err := client.Submit(ctx, c)
+			for errors.Is(err, producer.ErrOutcomeUnknown) && ctx.Err() == nil { // the services are just starting
+				o, err = client.Submit(ctx, c)
+			}
+			if err != nil || o.GetStatus() != ledgerv1.Status_STATUS_APPLIED {
 				return fmt.Errorf("%s: %v: %w", c.GetCommandId(), o, err)
 			}
 		}

@@ -106,6 +106,27 @@ func (w *world) missing(ctx context.Context) error {
 		if rows < n {
 			return fmt.Errorf("shard %d: clickhouse has position %d of %d", shard, rows, n)
 		}
+		if err := w.expiring(ctx, int(shard)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expiring says which hold is still to be released because its time is over, or will be soon.
+func (w *world) expiring(ctx context.Context, shard int) error {
+	const soon = time.Minute // the others end in another century
+	for cursor, more := uint64(0), true; more; more = cursor != 0 {
+		page, next, err := w.store.Holds(ctx, shard, cursor, 1000)
+		if err != nil {
+			return err
+		}
+		for _, h := range page {
+			if !h.ExpiresAt.IsZero() && time.Until(h.ExpiresAt) < soon {
+				return fmt.Errorf("hold %s of account %s ends at %s", h.ID, h.Account, h.ExpiresAt)
+			}
+		}
+		cursor = next
 	}
 	return nil
 }

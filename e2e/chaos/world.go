@@ -92,7 +92,7 @@ func (w *world) environment(redisAddr, rowsAddr string) []string {
 // newWorld starts everything of a seed, healthy.
 func newWorld(ctx context.Context, plan Plan, rows *sandbox.ClickHouse, programs binaries, dir string) (w *world, err error) {
 	w = &world{plan: plan, dir: dir, shared: rows, load: workload.New(plan.Seed, shards), runs: map[reconciler.Verdict]int{}}
-	w.load.ReplyTo, w.load.Strays, w.load.Stamped = "chaos-workload", true, plan.Stamped
+	w.load.ReplyTo, w.load.Strays, w.load.Expiring, w.load.Stamped = "chaos-workload", true, true, plan.Stamped
 	defer func() {
 		if err != nil {
 			w.end()

@@ -25,11 +25,13 @@ func (w *Workload) transfer(c *ledgerv1.Command) {
 func (w *Workload) set(c *ledgerv1.Command) {
 	if len(w.holds) == 0 || w.chance(2) {
 		c.Operation, c.CounterAccount = ledgerv1.Operation_OPERATION_HOLD, w.one("", "", "@shop", "@world")
-		switch w.random.IntN(6) {
-		case 0:
+		switch n := w.random.IntN(6); {
+		case n == 0:
 			c.Hold = &ledgerv1.HoldTerms{ExpiresAt: timestamppb.New(time.Date(2150, 1, 1, 0, 0, 0, 0, time.UTC))}
-		case 1:
+		case n == 1:
 			c.Hold = &ledgerv1.HoldTerms{ExpiresAt: timestamppb.New(time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC))}
+		case n == 2 && w.Expiring:
+			c.Hold = &ledgerv1.HoldTerms{ExpiresAt: timestamppb.New(time.Now().Add(time.Duration(w.random.IntN(2000)) * time.Millisecond))}
 		}
 		return
 	}

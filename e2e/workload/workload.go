@@ -29,6 +29,8 @@ type Workload struct {
 	ReplyTo string
 	// Strays puts some records on a partition that is not their account's.
 	Strays bool
+	// Expiring gives some holds no more than two seconds.
+	Expiring bool
 	// Stamped commands say when they were first asked for; their retries keep it.
 	Stamped bool
 }
@@ -80,6 +82,9 @@ func (w *Workload) command() *ledgerv1.Command {
 	c := &ledgerv1.Command{
 		CommandId: fmt.Sprintf("c-%d", len(w.sent)), Account: w.account(), Currency: "EUR", Amount: w.amount(5000),
 		Operation: ledgerv1.Operation_OPERATION_DEBIT, Reference: "order " + strconv.Itoa(len(w.sent)), ReplyTo: w.ReplyTo,
+	}
+	if w.chance(30) {
+		c.CommandId += w.one("'", `\`, `"`, "{}", "%s", "é", "'; --", "$1")
 	}
 	if w.Stamped {
 		c.RequestedAt = timestamppb.Now()

@@ -20,7 +20,7 @@ local function make_shapes()
     local FLOOR, BOOKING, DIRECTION = { '0', '%-' .. AMOUNT }, { '$', '\t' }, { 'debit$', 'credit$', 'both$' }
     return {
         open = shapes(FLOOR, { '$', ':0$', ':' .. AMOUNT .. '$' }),
-        hold = shapes({ AMOUNT .. '\t' }, { '%d+\t', '%-\t' }, { '$', EXTERNAL .. '$' }),
+        hold = shapes({ AMOUNT .. '\t' }, { '0\t', AMOUNT .. '\t', '%-\t' }, { '$', EXTERNAL .. '$' }),
         capture = shapes({ ID .. '\t' }, { AMOUNT, '%-' }, BOOKING),
         release = shapes({ ID .. '\t' }, { AMOUNT .. '$', '%-$' }),
         reverse = shapes({ ID .. '\t' }, { AMOUNT, '%-' }, { '\t[01]$' }),

@@ -4,7 +4,8 @@ local holds, touched_holds = {}, {}
 
 local function hold_of(record)
     local remaining, expires, counter, name = string.match(record, '^([1-9]%d*)\t([%d-]+)\t([^\t]*)\t([^\t]+)$')
-    if not remaining or #remaining > 18 or not (expires == '-' or string.find(expires, '^%d+$')) then return nil end
+    if not remaining or #remaining > 18 or #expires > 15 then return nil end
+    if expires ~= '-' and expires ~= '0' and not string.find(expires, '^[1-9]%d*$') then return nil end
     local high, low = amount(remaining)
     return { high = high, low = low, expires = expires, counter = counter, account = name }
 end

@@ -113,7 +113,7 @@ func New(plan, faults string, v Variant) (*Model, error) {
 	return &Model{plan: p, faults: budget, variant: v}, nil
 }
 
-func (m *Model) without(r Rule) bool { return m.variant.Rule == r }
+func (m *Model) without(r Rule) bool { return m.variant.Rule&r != 0 }
 
 // Initial is a ledger in which nothing was asked for yet.
 func (m *Model) Initial() State {

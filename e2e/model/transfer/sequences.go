@@ -3,6 +3,7 @@ package transfer
 import (
 	"fmt"
 	"iter"
+	"slices"
 )
 
 // what callers may ask for next, in a generated plan.
@@ -55,7 +56,9 @@ func extend(commands []Command, length int, reuse bool, yield func(Plan) bool) b
 			if at < len(commands) && !reuse {
 				continue
 			}
-			asks.id = uint8(at)
+			if asks.id = uint8(at); slices.Contains(commands, asks) || (asks.verb == reverse && asks.of == asks.id) {
+				continue // a retry, or invalid
+			}
 			if !extend(append(commands[:len(commands):len(commands)], asks), length, reuse, yield) {
 				return false
 			}

@@ -2,13 +2,12 @@ package transfer
 
 import "slices"
 
-// Rule is one rule that can be left out. The zero Rule leaves out nothing.
-type Rule uint8
+// Rule is one rule that can be left out, or several, a bit each. The zero Rule leaves out nothing.
+type Rule uint32
 
 // The rules.
 const (
-	nothing Rule = iota
-	DerivedNotBefore
+	DerivedNotBefore Rule = 1 << iota
 	DerivedNotAfter
 	DerivedIsAsOld
 	IDsAreDeterministic
@@ -31,6 +30,8 @@ const (
 	TotalsLimitReversals
 	CaptureChecksExpiry
 	HoldsReadFromRedis
+
+	nothing Rule = 0
 )
 
 // Variant is the protocol with one rule left out, and where it breaks.
