@@ -78,6 +78,7 @@ func TestAWriterWhoseClockIsBehindDecidesNothing(t *testing.T) {
 	h := l.byHand(t, l.writer(t))
 	shard := topics.ShardOf("a", shards)
 	b := h.polled(shard)
+	h.share(b)
 	h.decode(b)
 	for i := range b.parts[shard].commands {
 		b.parts[shard].commands[i].AskedAt = time.Now().Add(time.Hour) // by the broker's clock

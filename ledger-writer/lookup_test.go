@@ -164,7 +164,7 @@ func TestAForgottenCommandWaitsForAClickHouseThatCanTell(t *testing.T) {
 			for i, r := range changed {
 				if r.GetOutcome().GetShard() == shard && r.GetOutcome().GetPosition() == forgotten {
 					changed[i].Event = proto.CloneOf(r.Event)
-					changed[i].Chain[0]++
+					changed[i].Head[0]++
 				}
 			}
 			return changed
