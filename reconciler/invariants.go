@@ -179,7 +179,7 @@ func (r *reconciliation) checkTransit(ctx context.Context) error {
 			LIMIT 1 BY shard, position) AS e
 		GROUP BY transfer HAVING sum(toInt128(delta)) != 0 AND since < @before ORDER BY since LIMIT @most`,
 		r.args("", "", clickhouse.Named("transit", limits.Transit), clickhouse.Named("most", r.cfg.BreaksMax),
-			clickhouse.DateNamed("before", r.report.Started.Add(-r.policy.TransitAge), clickhouse.MilliSeconds))...)
+			clickhouse.DateNamed("before", r.began.Add(-r.policy.TransitAge), clickhouse.MilliSeconds))...)
 	if err != nil {
 		return fmt.Errorf("look at money in transit: %w", err)
 	}
