@@ -77,6 +77,7 @@ local function malformed(id, name, operation, terms, unit, fingerprint, conditio
         local log = string.match(terms, '^([^|]+)|.+|[^|]*$')
         return not (log and account(log)) and 'repair' or nil
     end
+    if operation == 'hold' and string.find(id .. name, '[\t\n]') then return 'id or account' end -- they are words of records
     return not well_formed(operation, terms) and 'operation or its terms' or nil
 end
 
