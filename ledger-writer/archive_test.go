@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -285,7 +286,8 @@ func TestAClickHouseThatDisagreesIsNotUsed(t *testing.T) {
 	t.Parallel()
 	l := setup(t)
 	stop := l.run(t)
-	l.send(t, open("a"), credit("c1", "a", "100"), debit("d1", "a", "30"), debit("d2", "a", "300"), open("b"), credit("c2", "b", "7"), credit("c3", "a", "5"))
+	l.send(t, open("a"), credit("c1", "a", "100"), debit("d1", "a", "30"), debit("d2", "a", "300"), open("b"), credit("c2", "b", "7"), credit("c3", "a", "5"),
+		toExternal(hold("h", "a", "20", time.Hour), "@shop"), capture("x", "a", "h", "5"), reverse("r", "a", "c1", "1"), grouped(debit("g", "a", "5"), "@x", "2", "@y", "3"), ceilingAt("l", "a", "1000"))
 	l.audit(t)
 	must(t, stop())
 	shard := topics.ShardOf("a", shards)
@@ -306,7 +308,26 @@ func TestAClickHouseThatDisagreesIsNotUsed(t *testing.T) {
 		change(&rows[i])
 		return rows
 	}
+	named := func(id string, change func(o *ledgerv1.Outcome)) []row {
+		at := slices.IndexFunc(log, func(r row) bool { return r.GetOutcome().GetCommandId() == id })
+		return changed(at, func(r *row) { change(r.Outcome) })
+	}
 	for name, rows := range map[string][]row{
+		"another rest of a hold":       named("x", func(o *ledgerv1.Outcome) { o.Hold.Remaining = "14" }),
+		"a hold that is gone":          named("x", func(o *ledgerv1.Outcome) { o.Hold.Remaining = "0" }),
+		"another end of a hold":        named("x", func(o *ledgerv1.Outcome) { o.Hold.ExpiresAt.Seconds++ }),
+		"another counter of a hold":    named("x", func(o *ledgerv1.Outcome) { o.Hold.CounterAccount = "" }),
+		"another hold":                 named("x", func(o *ledgerv1.Outcome) { o.Hold.HoldId = "i" }),
+		"no hold":                      named("h", func(o *ledgerv1.Outcome) { o.Hold = nil }),
+		"another held amount":          named("l", func(o *ledgerv1.Outcome) { o.After.Held = "14" }),
+		"another total":                named("r", func(o *ledgerv1.Outcome) { o.Reversal.Total = "2" }),
+		"another reversed command":     named("r", func(o *ledgerv1.Outcome) { o.Reversal.CommandId = "c3" }),
+		"another leg":                  named("g", func(o *ledgerv1.Outcome) { o.Legs[0].CounterAccount = "@z" }),
+		"another part":                 named("g", func(o *ledgerv1.Outcome) { o.Legs[0].Amount, o.Legs[1].Amount = "3", "2" }),
+		"another ceiling":              named("l", func(o *ledgerv1.Outcome) { o.After.Ceiling = "1001" }),
+		"no ceiling":                   named("l", func(o *ledgerv1.Outcome) { o.After.Ceiling = "" }),
+		"another status":               named("l", func(o *ledgerv1.Outcome) { o.After.Status = "frozen" }),
+		"a sender":                     named("c3", func(o *ledgerv1.Outcome) { o.TransferAccount = "z" }),
 		"empty":                        nil,
 		"a gap":                        append(append([]row{}, log[:2]...), log[3:]...),
 		"no beginning":                 log[1:],

@@ -32,7 +32,7 @@ func derive(c *ledgerv1.Command, o *ledgerv1.Outcome) *ledgerv1.Command {
 		next.Origin = &ledgerv1.Origin{CommandId: from.GetCommandId(), Account: c.GetAccount(), Reason: o.GetReason(), Outcome: o}
 		return next
 	case op == ledgerv1.Operation_OPERATION_REVERSE && applied && o.GetTransferAccount() != "":
-		next := follow(c, o, limits.ReturnID(c.GetCommandId()), ledgerv1.Operation_OPERATION_RETURN, o.GetTransferAccount(), o.GetDelta()[1:])
+		next := follow(c, o, limits.UndoID(c.GetCommandId(), c.GetAccount()), ledgerv1.Operation_OPERATION_RETURN, o.GetTransferAccount(), o.GetDelta()[1:])
 		next.Currency = o.GetAfter().GetUnit()
 		next.Origin = &ledgerv1.Origin{CommandId: c.GetCommandId(), Account: c.GetAccount(), Outcome: o}
 		next.ReplyTo = "" // the reversal's own outcome is final: a return is always applied

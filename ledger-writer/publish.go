@@ -68,6 +68,10 @@ func (w *Writer) publishDecision(p *publisher, b *batch, part *part, i int, d lu
 		outcome = &ledgerv1.Outcome{
 			CommandId: command.GetCommandId(), Account: command.GetAccount(), Status: ledgerv1.Status_STATUS_REJECTED,
 			Reason: ledgerv1.Reason_REASON_COMMAND_ID_REUSED, Shard: d.Outcome.GetShard(), Position: d.Outcome.GetPosition(), Delta: "0",
+			DecidedAt: d.Outcome.GetDecidedAt(),
+		}
+		if command.GetOperation() == ledgerv1.Operation_OPERATION_CREDIT && command.GetOrigin() != nil {
+			break // the far end of a transfer whose id another shard's transfer has used: refused like any other
 		}
 		detail := fmt.Sprintf("command id %q was used before with another payload, at position %d of shard %d", command.GetCommandId(), outcome.GetPosition(), outcome.GetShard())
 		w.bury(b, part.sources[i], reason.Of(outcome.GetReason()).Code, detail)

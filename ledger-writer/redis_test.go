@@ -205,13 +205,16 @@ func TestAForkedRedisIsRebuilt(t *testing.T) {
 func TestDamagedKeysAreRebuilt(t *testing.T) {
 	t.Parallel()
 	shard := topics.ShardOf("a", shards)
-	keys := []string{lua.AccountsKey(shard), lua.OutcomesKey(shard), lua.OutboxKey(shard), lua.HeadKey(shard)}
+	keys := lua.LiveKeys(shard)
 	damages := map[string]func(context.Context, goredis.UniversalClient) error{
 		"account not readable": func(ctx context.Context, rdb goredis.UniversalClient) error {
 			return rdb.HSet(ctx, lua.AccountsKey(shard), "a", "100 0 nonsense").Err()
 		},
 		"account with a huge sequence": func(ctx context.Context, rdb goredis.UniversalClient) error {
 			return rdb.HSet(ctx, lua.AccountsKey(shard), "a", "100 0 1000000000000000 0 EUR/2 active").Err()
+		},
+		"a field of the head": func(ctx context.Context, rdb goredis.UniversalClient) error {
+			return rdb.HDel(ctx, lua.HeadKey(shard), "turned").Err()
 		},
 		"all keys": func(ctx context.Context, rdb goredis.UniversalClient) error { return rdb.Del(ctx, keys...).Err() },
 		"head position": func(ctx context.Context, rdb goredis.UniversalClient) error {

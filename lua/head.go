@@ -23,7 +23,7 @@ var Genesis = Head{Position: 0, Chain: strings.Repeat("0", 2*sha1.Size)}
 // nextChain is the chain after a call: of the one before, the writer's clock (ms) and the commands as they were received.
 func nextChain(before string, now int64, bodies []byte) string {
 	h := sha1.New() //nolint:gosec // see above
-	fmt.Fprintf(h, "%s\n%d\n", before, now)
+	h.Write(fmt.Appendf(nil, "%s\n%d\n", before, now))
 	h.Write(bodies)
 	return hex.EncodeToString(h.Sum(nil))
 }

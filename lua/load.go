@@ -46,7 +46,7 @@ func (b *Build) Load(now time.Time) *Load {
 	return l
 }
 
-// At is how far the outcomes have been taken; each was checked against the chain of the one before.
+// At is how far the outcomes have been taken, its Head that of the last call that has ended. Each was checked against the link before it.
 func (l *Load) At() Point { return l.at }
 
 // Accounts makes a chunk of at most LoadMax accounts, none of which was in another chunk.

@@ -75,6 +75,10 @@ func malformedRows() map[string][]any {
 		"freeze in a direction": raw("freeze", "up", ""), "freeze nothing": raw("freeze", "", ""), "unfreeze in a direction": raw("unfreeze", "debit ", ""), "close with terms": raw("close", "0", ""),
 		"adjust nothing": raw("adjust", "0", "USD/2"), "adjust with a blank booking": raw("adjust", "5 to", "USD/2"), "adjust with a sign": raw("adjust", "+5", "USD/2"),
 	}
+	for _, word := range []string{"\t", "\n", "h\t5", "h\n"} {
+		rows["hold with the id "+word] = []any{word, "a", "hold", "5\t-\t", "USD/2", fingerprintOfNothing, "- -"}
+		rows["hold on the account "+word] = []any{"x1", word, "hold", "5\t-\t", "USD/2", fingerprintOfNothing, "- -"}
+	}
 	for operation, terms := range map[string]string{"open": "0", "debit": "5", "credit": "5", "hold": "5\t-\t", "adjust": "5", "repair": "1 0 2 0 USD/2 active|-|g1"} {
 		rows[operation+" without a unit"] = raw(operation, terms, "")
 	}

@@ -119,10 +119,39 @@ func TestTheLargestCallWorks(t *testing.T) {
 	}
 }
 
+// Every command of the largest call names a hold or a command, and changes or ends it.
+func TestTheLargestCallOfHoldsAndReversalsWorks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.apply(b.open("a", "-"+most))
+	call := func(each func(i int) *ledgerv1.Command) {
+		t.Helper()
+		commands := make([]*ledgerv1.Command, CommandsMax)
+		for i := range commands {
+			commands[i] = each(i)
+		}
+		for i, d := range b.apply(commands...) {
+			if d.Outcome.GetStatus() != ledgerv1.Status_STATUS_APPLIED {
+				t.Fatalf("command %d: %s", i, told(d))
+			}
+		}
+	}
+	call(func(i int) *ledgerv1.Command { return as(fmt.Sprintf("h%d", i), b.hold("a", "5", 0)) })
+	call(func(i int) *ledgerv1.Command {
+		return as(fmt.Sprintf("x%d", i), to(b.capture("a", fmt.Sprintf("h%d", i), "3"), "@x", "1", "@y", "2"))
+	})
+	call(func(i int) *ledgerv1.Command { return b.reverse("a", fmt.Sprintf("x%d", i), "") })
+	call(func(i int) *ledgerv1.Command { return b.release("a", fmt.Sprintf("h%d", i), "") })
+	if got, want := b.record("a"), fmt.Sprintf("0 0 %d -%s USD/2 active", 1+4*CommandsMax, most); got != want || len(b.holds()) != 0 {
+		t.Errorf("record %q, not %q, with %d holds", got, want, len(b.holds()))
+	}
+	b.sameAfterARebuild()
+}
+
 // hostileIDs mean something to Redis, to Lua, to the cluster's hash tags, or to the records; none may do so here.
 var hostileIDs = []string{
 	"{", "}", "{}", "{1}", "a{b}c", "ledger:{1}:accounts", "'", `"`, "`", `\`, "\\n", "%d", "%s%s%n", "$1",
-	`]] .. redis.call('flushall') --`, `'); redis.call('FLUSHALL'); --`, "]]", "--", "-", "- -", " ", "  ", "|", "-|-|g1", "prev", "0", "1e3", "nan", "nil", "false",
+	`]] .. redis.call('flushall') --`, `'); redis.call('FLUSHALL'); --`, "]]", "--", "-", "- -", " ", "  ", "|", "-|-|g1", "before", "0", "1e3", "nan", "nil", "false",
 	"*", "?", "[a-z]", "a b", "\n", "a\nb", "\r\n", "x\r\n+OK\r\n", "\x00", "a\x00", "a\x00b", "\t", "é", "e\u0301", "\u202e", "🦊", "ß", "SS", "ss",
 	"position", "chain", "generation", "accounts", strings.Repeat("9", 128), strings.Repeat("é", 64),
 }

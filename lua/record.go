@@ -13,8 +13,8 @@ import (
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
 
-// An outcome record is one line of words, written by apply.lua, remembered in the outcomes hash, carried by the outbox and hashed into
-// the log's chain (link.go): "<position> <decided at ms> <applied or REASON> <delta> <account record or ->" and what it booked (tail.go).
+// An outcome record is one line of words, written by apply.lua, remembered in the outcome buckets and hashed into the log's chain (link.go):
+// "<position> <decided at ms> <applied or REASON> <delta> <account record or ->" and what it booked (tail.go).
 // An account record is "<balance> <held> <sequence> <floor>[:<ceiling>] <unit> <status>".
 
 const (

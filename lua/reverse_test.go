@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"strings"
 	"testing"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
@@ -135,7 +136,10 @@ func TestATransferIsReversedAtItsFarEnd(t *testing.T) {
 // The words of a record's tail are ids and accounts as well.
 func TestAReversalReadsNoIdAsAWordOfTheRecord(t *testing.T) {
 	t.Parallel()
-	for _, id := range []string{"to", "from", "legs", "hold", "reversed", "applied", "-", "0", " ", "to @transit", "%d", "^", "$", "@credit/"} {
+	for _, id := range append([]string{"to", "from", "legs", "hold", "reversed", "applied", "to @transit", "@credit/"}, hostileIDs...) {
+		if strings.ContainsAny(id, "\t\n") {
+			continue // refused wherever they are words of a record
+		}
 		b := setup(t)
 		b.apply(b.open(id, ""), b.credit(id, "100"), b.open("b", ""), as(id, b.hold(id, "30", 0)), as("held for", to(b.hold(id, "20", 0), "@shop")))
 		transfer := as("t", b.transfer(id, "b", "5"))

@@ -252,3 +252,28 @@ func TestACorrectionOfAnAmountDoesNotHangOnTheTerms(t *testing.T) {
 		t.Fatalf("want clean, got %s", dump(report))
 	}
 }
+
+// The theoretical side can be the wrong one: what was never projected is written again, and no money moves for it.
+func TestEventsThatWereNotProjectedMoveNoMoney(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.smallLedger()
+	w.serve()
+	for range 20 {
+		w.submit(credit("a3", 10, "USD"))
+	}
+	w.alter("ALTER TABLE events DELETE WHERE account = 'a3' AND sequence BETWEEN 6 AND 15")
+	report := w.mustRun()
+	if b := report.Breaks; len(b) != 1 || b[0].Class != ProjectionMissing || b[0].To-b[0].From != 9 || b[0].Compensation.State != Applied || w.commandsSent() != 0 {
+		t.Fatalf("want ten positions written again and no command, got %s", dump(report))
+	}
+	if report := w.mustRun(); report.Verdict != Clean {
+		t.Fatalf("want clean, got %s", dump(report))
+	}
+	// Of the last ones no gap is left: Redis and Kafka know that they are missing.
+	w.alter("ALTER TABLE events DELETE WHERE account = 'a3' AND sequence > 13")
+	report, err := w.run(func(c *Config) { c.BarrierTimeout = 300 * time.Millisecond })
+	if err == nil || report.Verdict != CouldNotTell || w.commandsSent() != 0 || !strings.Contains(report.Why, "is the projector running?") {
+		t.Fatalf("want could not tell, got %s", dump(report))
+	}
+}

@@ -65,7 +65,7 @@ func (r *reconciliation) loadDecisions(ctx context.Context) error {
 	for _, d := range all {
 		delete(r.approved, d.BreakID)
 		delete(r.accepted, d.BreakID)
-		if !d.ExpiresAt.After(r.report.Started) {
+		if !d.ExpiresAt.After(r.began) {
 			continue
 		}
 		switch d.Decision {
@@ -78,13 +78,18 @@ func (r *reconciliation) loadDecisions(ctx context.Context) error {
 	return nil
 }
 
+// writeDecision adds a word about a break, after all others about it: the last one counts, whatever the clock says.
 func (r *Reconciler) writeDecision(ctx context.Context, d decision) error {
+	var last time.Time
+	if err := r.clickhouse.QueryRow(ctx, "SELECT max(at) FROM break_decisions WHERE break_id = @id", clickhouse.Named("id", d.BreakID)).Scan(&last); err != nil {
+		return fmt.Errorf("write decision: %w", err)
+	}
 	batch, err := r.clickhouse.PrepareBatch(ctx, "INSERT INTO break_decisions (break_id, decision, decided_by, note, action, account, amount, unit, expires_at, at)")
 	if err != nil {
 		return fmt.Errorf("write decision: %w", err)
 	}
 	defer func() { _ = batch.Close() }() // after Send there is nothing left to close
-	if err := appendAndSend(batch, d.BreakID, d.Decision, d.By, d.Note, string(d.Action), d.Account, d.Amount, d.Unit, d.ExpiresAt, time.Now().UTC()); err != nil {
+	if err := appendAndSend(batch, d.BreakID, d.Decision, d.By, d.Note, string(d.Action), d.Account, d.Amount, d.Unit, d.ExpiresAt, laterThan(last.Add(time.Millisecond))); err != nil {
 		return fmt.Errorf("write decision: %w", err)
 	}
 	return nil

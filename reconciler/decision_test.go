@@ -165,3 +165,25 @@ func TestADayIsClosedOnce(t *testing.T) {
 		}
 	}
 }
+
+// A run of a clock that was a day ahead must not hide what comes after it, and the last word counts though the clock was set back.
+func TestAClockThatIsSetBackHidesNothing(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.smallLedger()
+	w.serve()
+	w.mustRun()
+	w.must(w.rows.Exec(w.ctx, `INSERT INTO reconciliation_runs SELECT * REPLACE ('tomorrow' AS run_id, started_at + INTERVAL 1 DAY AS started_at,
+		finished_at + INTERVAL 1 DAY AS finished_at) FROM reconciliation_runs FINAL`))
+	id := w.overspend(100)
+	w.has(w.say(0, "report"), id)
+	w.say(0, "breaks", "propose", id, "--by", "anna")
+	w.say(0, "breaks", "approve", id, "--by", "ben")
+	w.must(w.rows.Exec(w.ctx, `INSERT INTO break_decisions (break_id, decision, decided_by, action, account, amount, unit, expires_at, at)
+		SELECT break_id, decision, decided_by, action, account, amount, unit, now64(3) + INTERVAL 2 DAY, at + INTERVAL 1 DAY FROM break_decisions WHERE decision = 'approved'`))
+	w.say(0, "breaks", "accept", id, "--by", "carl", "--note", "no: it stays as it is", "--until", time.Now().AddDate(0, 0, 3).Format(time.DateOnly))
+	sent := w.commandsSent()
+	if report := w.mustRun(); report.Verdict != Clean || w.commandsSent() != sent || report.Finished.Before(report.Started) {
+		t.Fatalf("want the acceptance to count, got %s", dump(report))
+	}
+}

@@ -38,7 +38,7 @@ func (r *reconciliation) classify(ctx context.Context) error {
 		if b.FirstSeen.IsZero() {
 			b.FirstSeen = r.report.Started
 		}
-		b.Severity = r.policy.severity(b, r.report.Started)
+		b.Severity = r.policy.severity(b, r.began)
 		switch d, accepted := r.accepted[b.ID]; {
 		case booked[b.ID]:
 			b.Settled = "its adjustment is booked"

@@ -83,8 +83,8 @@ type heldAmount struct {
 func (r *reconciliation) readHolds(ctx context.Context, lo, hi string) ([]heldAmount, error) {
 	rows, err := r.clickhouse.Query(ctx, `SELECT hold_id, account, unit, shard, present, differs, remaining_redis, remaining_log, opened_at, expires_at, position_redis, stale
 		FROM (`+holdsQuery+`)`, r.args(lo, hi, clickhouse.Named("most", r.cfg.BreaksMax+1),
-		clickhouse.Named("opened_before", r.report.Started.Add(-r.policy.HoldAge).UnixMilli()),
-		clickhouse.Named("ended_before", r.report.Started.Add(-r.policy.HoldOverdue).UnixMilli()))...)
+		clickhouse.Named("opened_before", r.began.Add(-r.policy.HoldAge).UnixMilli()),
+		clickhouse.Named("ended_before", r.began.Add(-r.policy.HoldOverdue).UnixMilli()))...)
 	if err != nil {
 		return nil, fmt.Errorf("compare holds: %w", err)
 	}

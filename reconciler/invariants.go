@@ -170,16 +170,16 @@ func (r *reconciliation) checkPostings(ctx context.Context) error {
 }
 
 // checkTransit finds what left one account of a transfer and did not reach the other. The ledger-writer's own commands go by an id made of
-// their origin's (limits.CreditID, limits.ReturnID), so what belongs together is what is left without the prefix. Adjustments are people's.
+// their origin's (limits.CreditID, limits.ReturnID, limits.UndoID), so what belongs together is what is left without the prefix. Adjustments are people's.
 func (r *reconciliation) checkTransit(ctx context.Context) error {
-	rows, err := r.clickhouse.Query(ctx, `SELECT if(startsWith(command_id, '@credit/') OR startsWith(command_id, '@return/'), substring(command_id, 9), command_id) AS transfer,
+	rows, err := r.clickhouse.Query(ctx, `SELECT replaceRegexpOne(command_id, '^@(credit/|return/|undo/[0-9a-f]{12}/)', '') AS transfer,
 			toString(any(e.unit)) AS unit, toString(sum(-toInt128(delta))) AS left, max(log_time) AS since,
 			if(sum(delta) < 0, anyIf(account, delta < 0), anyIf(account, delta > 0)), if(sum(delta) < 0, anyIf(shard, delta < 0), anyIf(shard, delta > 0))
 		FROM (SELECT command_id, unit, delta, log_time, account, shard, position FROM events WHERE counter_account = @transit AND status = 'applied' AND operation != 'adjust' AND position <= arrayElement(@ends, shard + 1)
 			LIMIT 1 BY shard, position) AS e
 		GROUP BY transfer HAVING sum(toInt128(delta)) != 0 AND since < @before ORDER BY since LIMIT @most`,
 		r.args("", "", clickhouse.Named("transit", limits.Transit), clickhouse.Named("most", r.cfg.BreaksMax),
-			clickhouse.DateNamed("before", r.report.Started.Add(-r.policy.TransitAge), clickhouse.MilliSeconds))...)
+			clickhouse.DateNamed("before", r.began.Add(-r.policy.TransitAge), clickhouse.MilliSeconds))...)
 	if err != nil {
 		return fmt.Errorf("look at money in transit: %w", err)
 	}

@@ -6,8 +6,10 @@ import (
 	"html/template"
 	"io"
 	"math/big"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 //go:embed page.html
@@ -15,8 +17,9 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"major": majorText, "thousands": thousands, "when": func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04:05 UTC") },
-	"count": func(n any) string { return thousands(fmt.Sprint(n)) }, "words": func(c Class) string { return natureOf(c).words },
-	"short": func(s string) string { return s[:min(len(s), 12)] },
+	"count": func(n any) string { return thousands(fmt.Sprint(n)) }, "words": func(c Class) string { return upperFirst(natureOf(c).words) },
+	"difference": func(b jsonBreak) string { return majorText(b.Amount, b.Unit) },
+	"short":      func(s string) string { return s[:min(len(s), 12)] },
 }).Parse(pageText))
 
 // majorText is minor digits as major units with the currency's code.
@@ -37,44 +40,99 @@ func majorText(digits, unit string) string {
 	return sign + thousands(whole) + rest + "\u00a0" + code(unit)
 }
 
-// cluster is the breaks that have one cause, shown as one: the same class, shard and outcome.
+// cluster is the breaks that look like one cause, shown as one: the same class, severity and outcome.
 type cluster struct {
 	Class    Class
-	Shard    int
 	Severity Severity
-	Action   Action
 	Outcome  string
+	Next     string // what a person does about it; empty where nobody has to
 	Breaks   []jsonBreak
 	Amounts  []string
+	open     bool
+
+	shards []int
+	sums   map[string]*big.Int
 }
 
-func (s *StoredReport) clusters() []*cluster {
-	var all []*cluster
+// Where says what the breaks have in common: a cause often sits in one shard.
+func (c *cluster) Where() string {
+	switch {
+	case len(c.shards) > 1:
+		return fmt.Sprintf("in %d shards", len(c.shards))
+	case len(c.Breaks) > 1:
+		return fmt.Sprintf("all in shard %d", c.shards[0])
+	}
+	return fmt.Sprintf("shard %d", c.shards[0])
+}
+
+// clusters are those that need a person, and the others.
+func (s *StoredReport) clusters() (open, settled []*cluster) {
 	index := map[string]*cluster{}
-	sums := map[*cluster]map[string]*big.Int{}
 	for _, b := range s.Breaks {
 		outcome := b.outcome()
-		key := fmt.Sprint(b.Class, b.Shard, b.Severity, outcome)
+		key := fmt.Sprint(b.Class, b.Severity, outcome)
 		c := index[key]
 		if c == nil {
-			c = &cluster{Class: b.Class, Shard: b.Shard, Severity: b.Severity, Action: b.Action, Outcome: outcome}
-			index[key], sums[c] = c, map[string]*big.Int{}
-			all = append(all, c)
-		}
-		c.Breaks = append(c.Breaks, b)
-		if n, ok := new(big.Int).SetString(b.Amount, 10); ok {
-			if sums[c][b.Unit] == nil {
-				sums[c][b.Unit] = new(big.Int)
+			c = &cluster{Class: b.Class, Severity: b.Severity, Outcome: outcome, Next: b.next(), open: b.open(), sums: map[string]*big.Int{}}
+			index[key] = c
+			if c.open {
+				open = append(open, c)
+			} else {
+				settled = append(settled, c)
 			}
-			sums[c][b.Unit].Add(sums[c][b.Unit], n.Abs(n))
+		}
+		c.add(b)
+	}
+	for _, c := range index {
+		for _, unit := range sortedKeys(c.sums) {
+			c.Amounts = append(c.Amounts, majorText(c.sums[unit].String(), unit))
 		}
 	}
-	for _, c := range all {
-		for _, unit := range sortedKeys(sums[c]) {
-			c.Amounts = append(c.Amounts, majorText(sums[c][unit].String(), unit))
-		}
+	return open, settled
+}
+
+func (c *cluster) add(b jsonBreak) {
+	c.Breaks = append(c.Breaks, b)
+	if !slices.Contains(c.shards, b.Shard) {
+		c.shards = append(c.shards, b.Shard)
 	}
-	return all
+	if n, ok := new(big.Int).SetString(b.Amount, 10); ok {
+		if c.sums[b.Unit] == nil {
+			c.sums[b.Unit] = new(big.Int)
+		}
+		c.sums[b.Unit].Add(c.sums[b.Unit], n.Abs(n))
+	}
+}
+
+// open says that a person has to do something about a break.
+func (b jsonBreak) open() bool {
+	c := b.Compensation
+	return b.Settled == "" && b.Action != Wait && (c == nil || c.State != Applied)
+}
+
+// next is what a person does about an open break.
+func (b jsonBreak) next() string {
+	switch {
+	case !b.open():
+		return ""
+	case b.Class == DeadLettersUnattended:
+		return "reconciler deadletters list"
+	case b.Action == Reversal || b.Action == Adjustment || b.Action == Release || b.Action == Repair && b.Compensation == nil:
+		return "reconciler breaks propose " + b.BreakID + " --by NAME"
+	case b.Account != "":
+		return "reconciler explain " + shellWord(b.Account)
+	}
+	return "reconciler breaks show " + b.BreakID
+}
+
+// shellWord quotes what a shell would take apart.
+func shellWord(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@", r)
+	}) {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
 }
 
 // outcome is what became of a break, in plain words.
@@ -85,12 +143,12 @@ func (b jsonBreak) outcome() string {
 		return b.Settled
 	case c == nil && b.Action == Wait:
 		return "passes by itself"
-	case c == nil && (b.Action == Reversal || b.Action == Adjustment):
+	case c == nil && (b.Action == Reversal || b.Action == Adjustment || b.Action == Release):
 		return "waits for two people"
 	case c == nil:
 		return "for a person"
 	}
-	word := map[string]string{"repair": "repaired", "reproject": "written again from Kafka", "adjust": "adjustment booked", "reverse": "reversal booked"}[c.Operation]
+	word := map[string]string{"repair": "repaired", "reproject": "written again from Kafka", "adjust": "adjustment booked", "reverse": "reversal booked", "release": "released"}[c.Operation]
 	switch c.State {
 	case Applied:
 		return word
@@ -107,11 +165,9 @@ func (s *StoredReport) Sentence() string {
 	case Clean:
 		return "Every account agrees."
 	case Breaks:
-		open, settled := 0, 0
+		open := 0
 		for _, b := range s.Breaks {
-			if c := b.Compensation; b.Settled != "" || c != nil && c.State == Applied || b.Action == Wait {
-				settled++
-			} else {
+			if b.open() {
 				open++
 			}
 		}
@@ -139,8 +195,9 @@ func (s *StoredReport) WriteHTML(w io.Writer) error {
 	if s.Verdict == Breaks && strings.HasSuffix(s.Sentence(), "settled.") {
 		tone = "settled"
 	}
+	open, settled := s.clusters()
 	err := pageTemplate.Execute(w, map[string]any{
-		"R": s, "Tone": tone, "Clusters": s.clusters(), "Map": heatMap(s.days), "Streak": streak(s.days), "Took": s.FinishedAt.Sub(s.StartedAt).Round(time.Millisecond),
+		"R": s, "Tone": tone, "Open": open, "Settled": settled, "Months": calendarDays / 30, "Map": heatMap(s.days), "Streak": streak(s.days), "Took": s.FinishedAt.Sub(s.StartedAt).Round(time.Millisecond),
 		"Totals": s.totals(),
 	})
 	if err != nil {

@@ -40,7 +40,7 @@ func TestReportOfADamagedNightIsOnePageThatSaysTheVerdictFirst(t *testing.T) {
 	if file := os.Getenv("HOTLEDGER_PAGE"); file != "" {
 		w.must(os.WriteFile(file, []byte(page.String()), 0o600))
 	}
-	for _, want := range []string{"<h1>9 differences found; 1 needs a person.</h1>", "1,250.01", "&lt;script&gt;ghost", "<svg", "written again from Kafka", "Redis lost an account"} {
+	for _, want := range []string{"<h1>9 differences found; 1 needs a person.</h1>", "1,250.05", "&lt;script&gt;ghost", "<svg", "written again from Kafka", "Redis lost an account", "What needs a person", "reconciler explain &#39;&lt;script"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page lacks %q", want)
 		}

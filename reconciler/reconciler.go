@@ -93,6 +93,7 @@ type reconciliation struct {
 	resumed            *progress           // what an earlier life of this run left; nil for a new run
 	version            uint64              // of the row in reconciliation_runs
 	clock              time.Time
+	began              time.Time // by the clock; the report's times only grow from run to run
 }
 
 // Run reconciles the whole ledger once. The report is never nil. The error is nil for a clean ledger and for one with breaks alike
@@ -100,7 +101,7 @@ type reconciliation struct {
 // has no head, or the evidence could not be written.
 func (r *Reconciler) Run(ctx context.Context) (*Report, error) {
 	started := time.Now().UTC().Truncate(time.Millisecond)
-	run := &reconciliation{Reconciler: r, id: uuid.Must(uuid.NewV7()).String()}
+	run := &reconciliation{Reconciler: r, id: uuid.Must(uuid.NewV7()).String(), began: time.Now()}
 	run.report = &Report{RunID: run.id, Verdict: CouldNotTell, Started: started, DryRun: r.cfg.DryRun, Phases: map[string]time.Duration{}}
 	run.report.Why = "the run did not come to its end"
 	run.report.Mode, run.report.Policy, run.report.BusinessDate = run.mode(), r.policy.Version, r.cfg.BusinessDate
@@ -116,6 +117,7 @@ func (r *reconciliation) steps(ctx context.Context) error {
 		phase string
 		do    func(context.Context) error
 	}{
+		{"write", r.comeLast},      // evidence.go: whatever the clock says
 		{"write", r.resume},        // mark.go: has this run begun before?
 		{"write", r.writeRun},      // evidence.go: from here on the run is on record
 		{"write", r.checkSize},     // below: is this the whole ledger?
@@ -151,7 +153,10 @@ func (r *reconciliation) conclude(ctx context.Context, err error) error {
 			})
 		}
 	}
-	r.report.Finished = time.Now().UTC().Truncate(time.Millisecond)
+	r.report.Finished = r.report.Started.Add(time.Since(r.began)).Truncate(time.Millisecond)
+	if r.resumed != nil {
+		r.report.Finished = laterThan(r.report.Started)
+	}
 	switch {
 	case err != nil:
 		r.report.Verdict, r.report.Why = CouldNotTell, err.Error()

@@ -31,7 +31,7 @@ func (r *reconciliation) reproject(ctx context.Context) error {
 	})
 	for _, b := range all {
 		b.Compensation = &Compensation{CommandID: "reproject:" + b.ID, Operation: "reproject", State: WouldIssue}
-		b.FirstSeen, b.Severity = r.report.Started, r.policy.severity(b, r.report.Started) // classify may find it older
+		b.FirstSeen, b.Severity = r.report.Started, r.policy.severity(b, r.began) // classify may find it older
 	}
 	if held := r.policy.over(all, r.approved); held != "" {
 		r.hold(held)

@@ -44,8 +44,8 @@ type world struct {
 	kafka *kgo.Client
 	redis *sandbox.Redis
 
-	mu        sync.Mutex // one ledger-writer: guards all below
-	points    []lua.Point // ends of the log
+	mu        sync.Mutex        // one ledger-writer: guards all below
+	points    []lua.Point       // ends of the log
 	waiting   []*ledgerv1.Event // decided, not yet projected
 	log       [testShards][]*ledgerv1.Event
 	projector bool                  // false: events wait

@@ -1,6 +1,8 @@
 package auditor
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"math/big"
 	"strings"
 	"unicode"
@@ -17,6 +19,7 @@ const (
 	adjustments = "@adjustments"
 	creditID    = "@credit/"
 	returnID    = "@return/"
+	undoID      = "@undo/"
 	expireID    = "@expire/"
 )
 
@@ -49,7 +52,7 @@ func nameless(c *ledgerv1.Command) bool {
 	if strings.HasPrefix(id, "@") {
 		return !derived(c)
 	}
-	const longest = 119       // others are made of these
+	const longest = 105       // others are made of these
 	switch c.GetOperation() { //nolint:exhaustive // of these alone
 	case ledgerv1.Operation_OPERATION_HOLD, ledgerv1.Operation_OPERATION_TRANSFER, ledgerv1.Operation_OPERATION_REVERSE:
 		return len(id) > longest
@@ -67,11 +70,18 @@ func derived(c *ledgerv1.Command) bool {
 	case ledgerv1.Operation_OPERATION_CREDIT:
 		return c.GetCommandId() == creditID+c.GetOrigin().GetCommandId()
 	case ledgerv1.Operation_OPERATION_RETURN:
-		return c.GetCommandId() == returnID+c.GetOrigin().GetCommandId()
+		from := c.GetOrigin()
+		return c.GetCommandId() == returnID+from.GetCommandId() || c.GetCommandId() == undoOf(from.GetAccount(), from.GetCommandId())
 	case ledgerv1.Operation_OPERATION_RELEASE:
 		return c.GetCommandId() == expireID+c.GetHoldId()
 	}
 	return false
+}
+
+// undoOf is the id of the return of a transfer's reversal on an account.
+func undoOf(account, id string) string {
+	hash := sha256.Sum256([]byte(account))
+	return fmt.Sprintf("%s%x/%s", undoID, hash[:6], id)
 }
 
 func external(account string) bool { return strings.HasPrefix(account, "@") }

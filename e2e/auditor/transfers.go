@@ -32,7 +32,7 @@ func (e *Expectation) asks() (id string, w want) {
 		return returnID + from.GetCommandId(),
 			want{ledgerv1.Operation_OPERATION_RETURN, from.GetAccount(), c.GetAmount(), unitOf(c.GetCurrency()), from.GetCommandId(), c.GetAccount(), e.Reason}
 	case op == ledgerv1.Operation_OPERATION_REVERSE && e.Reason == "" && e.From != "":
-		return returnID + c.GetCommandId(),
+		return undoOf(c.GetAccount(), c.GetCommandId()),
 			want{ledgerv1.Operation_OPERATION_RETURN, e.From, new(big.Int).Neg(e.Delta).String(), "", c.GetCommandId(), c.GetAccount(), ""}
 	}
 	return "", want{}

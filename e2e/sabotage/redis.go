@@ -3,6 +3,7 @@ package sabotage
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/hotledger/hotledger/lua"
 	"github.com/hotledger/hotledger/reconciler"
@@ -16,8 +17,12 @@ func (s *suite) edit(ctx context.Context, account string, change func(*lua.Accou
 		return fmt.Errorf("read %s: %t %w", account, ok, err)
 	}
 	change(&a)
+	limits := strconv.FormatInt(a.Floor, 10)
+	if a.Ceiling != "" {
+		limits += ":" + a.Ceiling
+	}
 	return s.ledger.Redis.HSet(ctx, lua.AccountsKey(shardOf(account)), account,
-		fmt.Sprintf("%d %d %d %d %s %s", a.Balance, a.Held, a.Sequence, a.Floor, a.Unit, a.Status)).Err()
+		fmt.Sprintf("%d %d %d %s %s %s", a.Balance, a.Held, a.Sequence, limits, a.Unit, a.Status)).Err()
 }
 
 // edited is a damage that edits one account.
@@ -37,6 +42,8 @@ func redisDamages() []*damage {
 		edited("money invented on the hottest account, under full load", hot(0), reconciler.BalanceDiffers, func(a *lua.Account) { a.Balance += 77_700 }),
 		edited("a hold that nobody asked for", victim(5), reconciler.BalanceDiffers, func(a *lua.Account) { a.Held = 7 }),
 		edited("a floor lowered", victim(6), reconciler.TermsDiffer, func(a *lua.Account) { a.Floor = -50_000 }),
+		edited("a ceiling set by hand", victim(13), reconciler.TermsDiffer, func(a *lua.Account) { a.Ceiling = "5" }),
+		edited("an account frozen by hand", victim(14), reconciler.TermsDiffer, func(a *lua.Account) { a.Status = "frozen" }),
 		edited("a currency changed", victim(7), reconciler.TermsDiffer, func(a *lua.Account) { a.Unit = "USD/2" }),
 		edited("an account set back to an earlier sequence", victim(8), reconciler.RedisBehind, func(a *lua.Account) { a.Sequence, a.Balance = 2, funds }),
 		edited("an account put ahead of the log", victim(9), reconciler.RedisAhead, func(a *lua.Account) { a.Sequence, a.Balance = a.Sequence+5, 1 }),

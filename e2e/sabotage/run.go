@@ -54,7 +54,30 @@ type suite struct {
 }
 
 // Run runs the suite, and prints a line per damage and the result at the end. nil only if nothing was missed and nothing was false.
-func Run(ctx context.Context, out io.Writer, logger *zap.Logger, inProcess bool) (result Result, err error) {
+func Run(ctx context.Context, out io.Writer, logger *zap.Logger, inProcess bool) (Result, error) {
+	return run(ctx, out, logger, inProcess, (*suite).waves)
+}
+
+// Soak damages nothing: the same traffic, and reconciliations without a pause, for so long. nil only if none reported a single break.
+func Soak(ctx context.Context, out io.Writer, logger *zap.Logger, inProcess bool, lasting time.Duration) (Result, error) {
+	return run(ctx, out, logger, inProcess, func(s *suite, ctx context.Context) error { return s.soak(ctx, lasting) })
+}
+
+// soak reconciles incrementally, and every fifth time from the beginning.
+func (s *suite) soak(ctx context.Context, lasting time.Duration) error {
+	const full = 5
+	runs := 0
+	for end := time.Now().Add(lasting); time.Now().Before(end) || runs <= full; runs++ {
+		s.ledger.Reconciler.Incremental = runs%full != 0
+		if err := s.quiet(ctx, "in a soak"); err != nil {
+			return err
+		}
+	}
+	s.say("%d reconciliations\n", runs)
+	return nil
+}
+
+func run(ctx context.Context, out io.Writer, logger *zap.Logger, inProcess bool, proof func(*suite, context.Context) error) (result Result, err error) {
 	dir, err := os.MkdirTemp("", "hotledger-sabotage-")
 	if err != nil {
 		return result, err
@@ -78,7 +101,7 @@ func Run(ctx context.Context, out io.Writer, logger *zap.Logger, inProcess bool)
 	defer s.client.Close()
 	stop := s.traffic(ctx)
 	defer stop()
-	if err := s.waves(ctx); err != nil {
+	if err := proof(s, ctx); err != nil {
 		return s.result, err
 	}
 	sent := stop()
@@ -182,7 +205,7 @@ func (s *suite) waves(ctx context.Context) error {
 		name    string
 		damages []*damage
 	}{
-		{"accounts in Redis", redisDamages()}, {"rows in ClickHouse", clickHouseDamages()}, {"shards, outcomes and the outbox", shardDamages()}, {"the log's own truth", logDamages()},
+		{"accounts in Redis", redisDamages()}, {"holds in Redis", holdDamages()}, {"rows in ClickHouse", clickHouseDamages()}, {"shards, outcomes and the outbox", shardDamages()}, {"the log's own truth", logDamages()},
 	} {
 		s.say("\n== %s\n", wave.name)
 		s.wave = wave.damages

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/hotledger/hotledger/chassis/kafka"
 	"github.com/hotledger/hotledger/lua"
@@ -178,6 +181,45 @@ func logDamages() []*damage {
 					return err
 				}
 				return errors.Join(r.AttendDeadLetters(ctx, "anna"), r.Close())
+			},
+		},
+		{
+			name: "a caller's clock jumps: its command, first from the future, then from the past", fate: byWriter, accounts: []string{victim(46)}, memory: map[string]string{},
+			do: func(ctx context.Context, s *suite, d *damage) error {
+				c := s.command(victim(46), ledgerv1.Operation_OPERATION_DEBIT, "70")
+				d.memory["id"] = c.GetCommandId()
+				for _, days := range []int{0, 30, -30} {
+					c.RequestedAt = timestamppb.New(time.Now().AddDate(0, 0, days))
+					if err := s.produce(ctx, c); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+			check: func(ctx context.Context, s *suite, d *damage) error {
+				var effects uint64
+				err := s.ledger.ClickHouse.QueryRow(ctx, fmt.Sprintf("SELECT uniqExact(shard, position) FROM %s.events WHERE command_id = '%s' AND status = 'applied'",
+					s.ledger.Projector.ClickHouse.Database, d.memory["id"])).Scan(&effects)
+				if err == nil && effects != 1 {
+					err = fmt.Errorf("%d effects of one command", effects)
+				}
+				return err
+			},
+		},
+		{
+			name: "the reconciler's clock jumps back, after a run of tomorrow", want: []reconciler.Class{reconciler.BalanceDiffers}, fate: repaired, accounts: []string{victim(47)},
+			do: func(ctx context.Context, s *suite, _ *damage) error {
+				// What a run left that went by a clock a day ahead.
+				database := s.ledger.Projector.ClickHouse.Database
+				for _, statement := range []string{
+					"INSERT INTO {db}.reconciliation_runs SELECT * REPLACE ('tomorrow' AS run_id, started_at + INTERVAL 1 DAY AS started_at, finished_at + INTERVAL 1 DAY AS finished_at) FROM (SELECT * FROM {db}.reconciliation_runs FINAL WHERE verdict != 'could_not_tell' ORDER BY started_at DESC LIMIT 1)",
+					"INSERT INTO {db}.account_snapshots SELECT * REPLACE (read_at + INTERVAL 1 DAY AS read_at) FROM {db}.account_snapshots WHERE account = '" + victim(47) + "'",
+				} {
+					if err := s.ledger.ClickHouse.Exec(ctx, strings.ReplaceAll(statement, "{db}", database)); err != nil {
+						return err
+					}
+				}
+				return s.edit(ctx, victim(47), func(a *lua.Account) { a.Balance += 99 })
 			},
 		},
 		{

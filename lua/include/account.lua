@@ -41,7 +41,7 @@ end
 -- nil for a record that this ledger would not have written.
 local function account(record, name)
     local balance, held, sequence, tail, floor, colon, ceiling, unit, status =
-        string.match(record, '^(%-?%d+) (%-?%d+) (%d+) ((%-?%d+)(:?)(%d*) (%S+) (%S+))$')
+        string.match(record, '^(%-?%d+) (%-?%d+) (%d+) ((%-?%d+)(:?)(%d*) ([^%s%z]+) (%S+))$')
     if not balance or not (exact(balance) and exact(held) and exact(floor)) or #sequence > 15 or string.find(sequence, '^0.') then return nil end
     if (colon == '') ~= (ceiling == '') or ceiling ~= '' and not exact(ceiling) or not STATUS[status] then return nil end
     local a = {

@@ -8,6 +8,7 @@ local function gather()
         local id, name, ask, why = ARGV[i], ARGV[i + 1], asks[ARGV[i + 3]], nil
         if not ask then ask, why = understand(ARGV[i + 3]) end
         if why or id == '' or name == '' or #ARGV[i + 2] ~= 16 then return nil, nil, (why or 'id or fingerprint') .. ' of command ' .. id end
+        if ask.verb == 'hold' and string.find(id .. name, '[\t\n]') then return nil, nil, 'id or account' end -- they are words of records
         count = count + 1
         ids[count + 1] = id
         if name ~= last and not place[name] then

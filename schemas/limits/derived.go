@@ -1,6 +1,8 @@
 package limits
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,14 +14,25 @@ import (
 const (
 	creditPrefix = "@credit/"
 	returnPrefix = "@return/"
+	undoPrefix   = "@undo/"
 	expirePrefix = "@expire/"
 )
 
 // CreditID is the id of the credit that brings a transfer to its far end.
 func CreditID(transferID string) string { return creditPrefix + transferID }
 
-// ReturnID is the id of the return that puts back what a transfer that was refused, or the reversal of a transfer, took.
-func ReturnID(commandID string) string { return returnPrefix + commandID }
+// ReturnID is the id of the return that puts back what a transfer took that was refused at its far end.
+func ReturnID(transferID string) string { return returnPrefix + transferID }
+
+// UndoID is the id of the return that puts back what the reversal of a transfer took. It names the account of the reversal as well: a caller's id
+// is one command per shard, and here those of several shards can meet, and with those of transfers.
+func UndoID(reversalID, account string) string {
+	sum := sha256.Sum256([]byte(account))
+	return undoPrefix + hex.EncodeToString(sum[:undoAccountBytes]) + "/" + reversalID
+}
+
+// undoAccountBytes of a hash stand for an account.
+const undoAccountBytes = 6
 
 // ExpireID is the id of the release of a hold whose time is over.
 func ExpireID(holdID string) string { return expirePrefix + holdID }
@@ -29,6 +42,9 @@ func Derived(commandID string) bool { return strings.HasPrefix(commandID, "@") }
 
 // CallersID returns the id that a derived one is made of, and every other id as it is.
 func CallersID(commandID string) string {
+	if _, id, ok := strings.Cut(strings.TrimPrefix(commandID, undoPrefix), "/"); ok && strings.HasPrefix(commandID, undoPrefix) {
+		return id
+	}
 	for _, prefix := range [...]string{creditPrefix, returnPrefix, expirePrefix} {
 		if id, ok := strings.CutPrefix(commandID, prefix); ok {
 			return id
@@ -72,6 +88,8 @@ func derived(cmd *ledgerv1.Command) error {
 		want = CreditID(cmd.GetOrigin().GetCommandId())
 	case strings.HasPrefix(id, returnPrefix) && op == ledgerv1.Operation_OPERATION_RETURN:
 		want = ReturnID(cmd.GetOrigin().GetCommandId())
+	case strings.HasPrefix(id, undoPrefix) && op == ledgerv1.Operation_OPERATION_RETURN:
+		want = UndoID(cmd.GetOrigin().GetCommandId(), cmd.GetOrigin().GetAccount())
 	case strings.HasPrefix(id, expirePrefix) && op == ledgerv1.Operation_OPERATION_RELEASE:
 		want = ExpireID(cmd.GetHoldId())
 	default:

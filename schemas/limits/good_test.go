@@ -111,14 +111,14 @@ func TestGoodCommandsOfEveryOperationPass(t *testing.T) {
 			c.Hold = &ledgerv1.HoldTerms{ExpiresAt: &timestamppb.Timestamp{Nanos: 1e6}}
 		}},
 		{"transfer to an external account", transfer, func(c *ledgerv1.Command) { c.CounterAccount = "@world" }},
-		{"longest id of a transfer", transfer, func(c *ledgerv1.Command) { c.CommandId = longID(119) }},
+		{"longest id of a transfer", transfer, func(c *ledgerv1.Command) { c.CommandId = longID(105) }},
 		{"part of a reversal", reverse, func(c *ledgerv1.Command) { c.Amount, c.Reverse.AllowOverdraft = "3", true }},
 		{"downwards", adjust, func(c *ledgerv1.Command) { c.Amount = "-999999999999999999" }},
 		{"what is stuck in transit", adjust, func(c *ledgerv1.Command) { c.CounterAccount = limits.Transit }},
 		{"of a reversal", returning, func(c *ledgerv1.Command) { c.Origin.Reason = 0 }},
 		{"far end of a transfer", credit, func(c *ledgerv1.Command) {
-			c.CommandId, c.CounterAccount = limits.CreditID(longID(119)), limits.Transit
-			c.Origin = &ledgerv1.Origin{CommandId: longID(119), Account: "bob"}
+			c.CommandId, c.CounterAccount = limits.CreditID(longID(105)), limits.Transit
+			c.Origin = &ledgerv1.Origin{CommandId: longID(105), Account: "bob"}
 		}},
 		{"end of a hold", release, func(c *ledgerv1.Command) { c.CommandId = limits.ExpireID("h-1") }},
 	} {

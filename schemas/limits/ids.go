@@ -16,7 +16,7 @@ const (
 	IDBytesMax = 128
 	// ParentIDBytesMax limits the id of a command that the ledger derives others from (hold, transfer, reverse): with a prefix in front of
 	// it, it still is an id.
-	ParentIDBytesMax = 119
+	ParentIDBytesMax = 105
 	// ReferenceBytesMax limits the caller's reference.
 	ReferenceBytesMax = 256
 	// DescriptionBytesMax limits the description.

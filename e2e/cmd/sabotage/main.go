@@ -1,9 +1,10 @@
-// Command sabotage damages a ledger and holds the reconciler to its promises. It exits with 0 only if nothing was missed and nothing was false.
+// Command sabotage damages a ledger and holds the reconciler to its promises; with --soak, it damages nothing for so long, and wants to hear of
+// nothing. It exits with 0 only if nothing was missed and nothing was false.
 package main
 
 import (
 	"context"
-	"fmt"
+	"flag"
 	"os"
 
 	"go.uber.org/zap"
@@ -14,10 +15,17 @@ import (
 
 func main() {
 	run.Main("sabotage", func(ctx context.Context, args []string) error {
-		if len(args) > 0 {
-			return run.WithExitCode(fmt.Errorf("arguments: none are taken, got %q", args), 2)
+		flags := flag.NewFlagSet("sabotage", flag.ContinueOnError)
+		lasting := flags.Duration("soak", 0, "damage nothing, and reconcile under load for so long")
+		if err := flags.Parse(args); err != nil {
+			return run.WithExitCode(err, 2)
 		}
-		_, err := sabotage.Run(ctx, os.Stdout, zap.NewNop(), true)
+		var err error
+		if *lasting > 0 {
+			_, err = sabotage.Soak(ctx, os.Stdout, zap.NewNop(), true, *lasting)
+		} else {
+			_, err = sabotage.Run(ctx, os.Stdout, zap.NewNop(), true)
+		}
 		return err
 	})
 }

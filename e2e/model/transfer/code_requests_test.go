@@ -12,9 +12,6 @@ import (
 	"github.com/hotledger/hotledger/schemas/topics"
 )
 
-// later is after all that a test does.
-var later = timestamppb.New(time.Now().Add(time.Hour))
-
 // realAccount is an account of the n-th plan, on its shard: "7 b 0".
 func realAccount(n int, account uint8) string {
 	for i := 0; ; i++ {
@@ -46,8 +43,8 @@ func (p Plan) openings(n int) []*ledgerv1.Command {
 	return commands
 }
 
-// requests are the commands of the n-th plan.
-func (p Plan) requests(n int, request uint8) []*ledgerv1.Command {
+// requests are the commands of the n-th plan. Holds expire at the end, and nothing with a deadline is decided then.
+func (p Plan) requests(n int, request uint8, end time.Time) []*ledgerv1.Command {
 	commands := make([]*ledgerv1.Command, len(p.commands))
 	for i, asks := range p.commands {
 		c := &ledgerv1.Command{CommandId: realID(n, asks.id), Account: realAccount(n, asks.account), Currency: "EUR", ReplyTo: fmt.Sprintf("%d %d %d", n, i, request)}
@@ -55,7 +52,7 @@ func (p Plan) requests(n int, request uint8) []*ledgerv1.Command {
 			c.Amount = fmt.Sprint(asks.amount)
 		}
 		if asks.deadline {
-			c.Deadline = later
+			c.Deadline = timestamppb.New(end.Truncate(time.Millisecond).Add(-time.Millisecond))
 		}
 		switch asks.verb {
 		case transfer:
@@ -65,7 +62,7 @@ func (p Plan) requests(n int, request uint8) []*ledgerv1.Command {
 		case debit:
 			c.Operation = ledgerv1.Operation_OPERATION_DEBIT
 		case hold:
-			c.Operation, c.Hold = ledgerv1.Operation_OPERATION_HOLD, &ledgerv1.HoldTerms{ExpiresAt: later}
+			c.Operation, c.Hold = ledgerv1.Operation_OPERATION_HOLD, &ledgerv1.HoldTerms{ExpiresAt: timestamppb.New(end.Truncate(time.Millisecond))}
 		case capture:
 			c.Operation, c.HoldId = ledgerv1.Operation_OPERATION_CAPTURE, realID(n, asks.of)
 		case release:

@@ -147,6 +147,8 @@ func (m *Model) decideAsked(k *contents, past []Event, asks Command, e *Event) R
 	switch {
 	case (takes || asks.verb == capture) && k.frozen[asks.account]:
 		return frozen
+	case asks.verb == hold && e.at >= holdEnds:
+		return holdExpired
 	case takes && available < asks.amount:
 		return insufficientFunds
 	}
@@ -157,9 +159,6 @@ func (m *Model) decideAsked(k *contents, past []Event, asks Command, e *Event) R
 		e.delta = asks.amount
 		return m.over(k, asks.account, asks.amount)
 	case hold:
-		if e.at >= holdEnds {
-			return holdExpired
-		}
 		e.left = asks.amount
 		e.held += asks.amount
 	case capture:

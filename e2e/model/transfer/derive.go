@@ -12,13 +12,13 @@ const (
 // derive is the command that an outcome asks for, in the shard of its account.
 func (m *Model) derive(r Record, e Event) (Record, bool) {
 	asks := m.command(r)
-	next := Record{command: r.command, asked: e.at, request: r.request}
+	next := Record{command: r.command, asked: min(r.asked, e.at), request: r.request}
 	switch {
 	case r.kind == asked && asks.verb == transfer && e.reason == applied:
 		next.kind, next.account, next.amount = credited, asks.to, asks.amount
 	case r.kind == credited && e.reason != applied:
 		next = m.refused(r, e.reason)
-		next.asked = e.at
+		next.asked = min(r.asked, e.at)
 	case r.kind == asked && asks.verb == reverse && e.reason == applied && e.from > 0:
 		next.kind, next.account, next.amount, next.request = returned, e.from-1, -e.delta, nobody
 	default:
