@@ -65,9 +65,14 @@ func (w *Writer) publishDecision(p *publisher, b *batch, part *part, i int, d lu
 		outcome = &ledgerv1.Outcome{
 			CommandId: command.GetCommandId(), Account: command.GetAccount(), Status: ledgerv1.Status_STATUS_REJECTED,
 			Reason: ledgerv1.Reason_REASON_COMMAND_ID_REUSED, Shard: d.Outcome.GetShard(), Position: d.Outcome.GetPosition(), Delta: "0",
+			DecidedAt: d.Outcome.GetDecidedAt(),
 		}
 		detail := fmt.Sprintf("command id %q was used before with another payload, at position %d of shard %d", command.GetCommandId(), outcome.GetPosition(), outcome.GetShard())
 		w.bury(b, part.sources[i], reason.Of(outcome.GetReason()).Code, detail)
+		if strayed(command.Command, d.Outcome) {
+			p.command(w.cfg.Kafka.Shards, derive(command.Command, outcome))
+			return
+		}
 		b.answer(command.Command, outcome, detail)
 		return
 	case lua.Remembered:
