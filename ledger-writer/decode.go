@@ -112,11 +112,8 @@ func askedAt(c *ledgerv1.Command, r *kgo.Record) time.Time {
 		asked = at.AsTime()
 	}
 	for _, h := range r.Headers {
-		if h.Key != firstSeenHeader {
-			continue
-		}
-		if ms, err := strconv.ParseInt(string(h.Value), 10, 64); err == nil && time.UnixMilli(ms).Before(asked) {
-			asked = time.UnixMilli(ms)
+		if at, ok := seenAt(h); ok && at.Before(asked) {
+			asked = at
 		}
 	}
 	return asked
@@ -125,9 +122,18 @@ func askedAt(c *ledgerv1.Command, r *kgo.Record) time.Time {
 // firstSeenHeader says when a record that was sent on was appended first, in ms: the broker gives it a new time.
 const firstSeenHeader = "hotledger-first-seen"
 
+func seenAt(h kgo.RecordHeader) (time.Time, bool) {
+	if h.Key != firstSeenHeader {
+		return time.Time{}, false
+	}
+	ms, err := strconv.ParseInt(string(h.Value), 10, 64)
+	return time.UnixMilli(ms), err == nil
+}
+
+// firstSeen are the headers of a record that is sent on.
 func firstSeen(r *kgo.Record) []kgo.RecordHeader {
 	for _, h := range r.Headers {
-		if h.Key == firstSeenHeader {
+		if at, ok := seenAt(h); ok && !at.After(r.Timestamp) {
 			return r.Headers
 		}
 	}
@@ -168,10 +174,13 @@ func cut(letter *ledgerv1.DeadLetter) {
 	}
 }
 
+// headerBytes is how much the sender said in headers; what sending it on adds does not count.
 func headerBytes(r *kgo.Record) int {
 	n := 0
 	for _, h := range r.Headers {
-		n += len(h.Key) + len(h.Value)
+		if _, ours := seenAt(h); !ours {
+			n += len(h.Key) + len(h.Value)
+		}
 	}
 	return n
 }

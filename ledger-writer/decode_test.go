@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 	"github.com/hotledger/hotledger/schemas/limits"
@@ -339,6 +341,47 @@ func TestACommandOnTheWrongPartitionIsSentOnAndAppliedOnce(t *testing.T) {
 	for _, r := range l.read(t, topics.Events) {
 		if bytes.Contains(r.Value, []byte("lost")) && !bytes.Contains(r.Value, value) {
 			t.Error("the event does not carry the command as it came")
+		}
+	}
+}
+
+func TestACommandThatIsSentOnKeepsTheTimeOfItsFirstRecord(t *testing.T) {
+	t.Parallel()
+	first, later := time.UnixMilli(1_700_000_000_000), time.UnixMilli(1_700_000_100_000)
+	requested := func(at time.Time) *ledgerv1.Command {
+		return &ledgerv1.Command{RequestedAt: timestamppb.New(at)}
+	}
+	said := func(values ...string) (headers []kgo.RecordHeader) {
+		for _, value := range values {
+			headers = append(headers, kgo.RecordHeader{Key: firstSeenHeader, Value: []byte(value)})
+		}
+		return headers
+	}
+	for name, c := range map[string]struct {
+		command *ledgerv1.Command
+		headers []kgo.RecordHeader
+		want    time.Time
+	}{
+		"nothing said":                  {&ledgerv1.Command{}, nil, first},
+		"asked for before":              {requested(first.Add(-time.Hour)), nil, first.Add(-time.Hour)},
+		"asked for later":               {requested(later), nil, first},
+		"no time":                       {&ledgerv1.Command{RequestedAt: &timestamppb.Timestamp{Nanos: -1}}, nil, first},
+		"sent on before":                {&ledgerv1.Command{}, said("1699999999000"), first.Add(-time.Second)},
+		"sent on before, asked earlier": {requested(first.Add(-time.Hour)), said("1699999999000"), first.Add(-time.Hour)},
+		"a header that is no time":      {&ledgerv1.Command{}, said("", "now", "1e3"), first},
+		"a header of later":             {&ledgerv1.Command{}, said("1800000000000"), first},
+		"two headers":                   {&ledgerv1.Command{}, said("1800000000000", "1699999999000"), first.Add(-time.Second)},
+	} {
+		r := &kgo.Record{Timestamp: first, Headers: c.headers}
+		if got := askedAt(c.command, r); !got.Equal(c.want) {
+			t.Errorf("%s: asked at %s, not %s", name, got, c.want)
+		}
+		onTheWay := &kgo.Record{Timestamp: later, Headers: firstSeen(r)} // and a time later, at home
+		if got := askedAt(c.command, onTheWay); !got.Equal(c.want) {
+			t.Errorf("%s: asked at %s once it is sent on, not %s", name, got, c.want)
+		}
+		if again := firstSeen(onTheWay); len(again) != len(onTheWay.Headers) || headerBytes(onTheWay) != headerBytes(r) {
+			t.Errorf("%s: headers grow to %v", name, again)
 		}
 	}
 }

@@ -41,6 +41,13 @@ func derive(c *ledgerv1.Command, o *ledgerv1.Outcome) *ledgerv1.Command {
 	return nil
 }
 
+// strayed tells whether a far end's id is known for another transfer: two shards took two transfers with one id. What is on its way must come back;
+// only what was applied for the same account may be the same transfer, derived by another version.
+func strayed(c *ledgerv1.Command, known *ledgerv1.Outcome) bool {
+	arrived := known.GetStatus() == ledgerv1.Status_STATUS_APPLIED && known.GetTransferAccount() == c.GetOrigin().GetAccount()
+	return c.GetOperation() == ledgerv1.Operation_OPERATION_CREDIT && c.GetOrigin() != nil && !arrived
+}
+
 // follow is a derived command with what it takes over from the one that it comes from. All of that is part of the fingerprint, or of no
 // effect, so a retry derives the same.
 func follow(c *ledgerv1.Command, o *ledgerv1.Outcome, id string, op ledgerv1.Operation, account, amount string) *ledgerv1.Command {

@@ -223,8 +223,8 @@ func debit(id, account, amount string) *ledgerv1.Command {
 	return c
 }
 
-// traffic is n commands over a handful of accounts, with rejections and repeated ids among them. Every call with the same name gives
-// the same commands.
+// traffic is n commands over a handful of accounts, with holds, transfers, reversals, rejections and repeated ids among them. Every call with the
+// same name gives the same commands.
 func traffic(name string, n int) []*ledgerv1.Command {
 	const accounts = 7
 	commands := make([]*ledgerv1.Command, 0, n)
@@ -236,6 +236,14 @@ func traffic(name string, n int) []*ledgerv1.Command {
 		switch {
 		case i%11 == 10:
 			commands = append(commands, commands[len(commands)-3]) // a caller's retry
+		case i%17 == 3:
+			commands = append(commands, hold(id, account, fmt.Sprint(1+i%5), 0))
+		case i%17 == 10: // the hold of a round before, if there was one
+			commands = append(commands, capture(id, account, fmt.Sprintf("%s-%d", name, i-accounts), ""))
+		case i%17 == 5:
+			commands = append(commands, transfer(id, account, fmt.Sprintf("account-%d", (i+1)%accounts), fmt.Sprint(1+i%9)))
+		case i%17 == 6:
+			commands = append(commands, reverse(id, account, fmt.Sprintf("%s-%d", name, i-2*accounts), "1"))
 		case i%3 == 2:
 			commands = append(commands, debit(id, account, fmt.Sprint(1+i%97)))
 		default:

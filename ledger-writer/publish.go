@@ -70,11 +70,12 @@ func (w *Writer) publishDecision(p *publisher, b *batch, part *part, i int, d lu
 			Reason: ledgerv1.Reason_REASON_COMMAND_ID_REUSED, Shard: d.Outcome.GetShard(), Position: d.Outcome.GetPosition(), Delta: "0",
 			DecidedAt: d.Outcome.GetDecidedAt(),
 		}
-		if command.GetOperation() == ledgerv1.Operation_OPERATION_CREDIT && command.GetOrigin() != nil {
-			break // the far end of a transfer whose id another shard's transfer has used: refused like any other
-		}
 		detail := fmt.Sprintf("command id %q was used before with another payload, at position %d of shard %d", command.GetCommandId(), outcome.GetPosition(), outcome.GetShard())
 		w.bury(b, part.sources[i], reason.Of(outcome.GetReason()).Code, detail)
+		if strayed(command.Command, d.Outcome) {
+			p.command(w.cfg.Kafka.Shards, derive(command.Command, outcome))
+			return
+		}
 		b.answer(command.Command, outcome, detail)
 		return
 	case lua.Remembered:

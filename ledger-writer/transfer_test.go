@@ -1,7 +1,9 @@
 package writer
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -196,11 +198,11 @@ func TestAReversedTransferComesBackInParts(t *testing.T) {
 		t.Errorf("told of r1: %v", got)
 	}
 	for _, id := range []string{"r2", "near"} {
-		if got := l.onlyReply(t, id); got.GetReason() != ledgerv1.Reason_REASON_NOT_REVERSIBLE || events["@return/"+id] != nil {
+		if got := l.onlyReply(t, id); got.GetReason() != ledgerv1.Reason_REASON_NOT_REVERSIBLE || events[limits.UndoID(id, b)] != nil {
 			t.Errorf("told of %s: %v", id, got)
 		}
 	}
-	if c := events["@return/r1"].GetCommand(); c.GetReplyTo() != "" || c.GetOrigin().GetReason() != ledgerv1.Reason_REASON_UNSPECIFIED || c.GetOrigin().GetAccount() != b || c.GetCurrency() != "EUR/2" {
+	if c := events[limits.UndoID("r1", b)].GetCommand(); c.GetReplyTo() != "" || c.GetOrigin().GetReason() != ledgerv1.Reason_REASON_UNSPECIFIED || c.GetOrigin().GetAccount() != b || c.GetCurrency() != "EUR/2" {
 		t.Errorf("return: %v", c)
 	}
 	l.send(t, freeze("f", a), first, answered(reverse("r3", b, "t", ""))) // again, and the rest
@@ -211,6 +213,52 @@ func TestAReversedTransferComesBackInParts(t *testing.T) {
 	}
 	if got := l.onlyReply(t, "r3"); got.GetReversal().GetTotal() != "60" {
 		t.Errorf("told of r3: %v", got)
+	}
+}
+
+// An id is known to the shard that it was used on. Where two shards took it, the money of the second transfer comes back from the far end.
+func TestTheSecondOfTwoTransfersWithOneIdComesBack(t *testing.T) {
+	t.Parallel()
+	for _, known := range []string{"applied", "rejected"} {
+		l := setup(t)
+		l.run(t)
+		accounts := accountsOf()
+		first, second, far := accounts[0], accounts[1], accounts[2]
+		l.send(t, open(first), open(second), credit("c1", first, "10"), credit("c2", second, "10"))
+		if known == "applied" {
+			l.send(t, open(far))
+		}
+		l.audit(t)
+		l.send(t, transfer("t", first, far, "4"))
+		l.quiet(t)
+		reused := answered(transfer("t", second, far, "3"))
+		l.send(t, reused)
+		l.quiet(t)
+		l.send(t, reused) // and again
+		l.quiet(t)
+		balances, transit := map[string]string{}, int64(0)
+		for _, r := range l.rows(t) {
+			balances[r.GetOutcome().GetAccount()] = r.GetOutcome().GetAfter().GetBalance()
+			for _, leg := range r.GetOutcome().GetLegs() {
+				if leg.GetCounterAccount() == "@transit" {
+					transit += minor(t, r.GetOutcome().GetDelta())
+				}
+			}
+		}
+		want := map[string]string{first: "6", second: "10", far: "4"}
+		if known == "rejected" {
+			want = map[string]string{first: "10", second: "10", far: ""}
+		}
+		if !maps.Equal(balances, want) || transit != 0 {
+			t.Errorf("%s: balances %v, not %v; %d in transit", known, balances, want, transit)
+		}
+		replies := l.replies(t)["t"]
+		if len(replies) != 2 || !proto.Equal(replies[0], replies[1]) || replies[0].GetOutcome().GetReason() != ledgerv1.Reason_REASON_COMMAND_ID_REUSED || replies[0].GetOutcome().GetAccount() != second {
+			t.Errorf("%s: replies %v", known, replies)
+		}
+		if n := len(l.letters(t)); n != 2 {
+			t.Errorf("%s: %d dead letters", known, n)
+		}
 	}
 }
 
@@ -252,6 +300,15 @@ func TestATransferArrivesOrComesBackThoughWritersDieAtEveryStep(t *testing.T) {
 					want = map[string]string{"a": "50", "b": "0"}
 				}
 				expectBalances(t, events, want)
+				derived := map[string][]byte{}
+				for _, r := range l.read(t, topics.Commands) {
+					c := &ledgerv1.Command{}
+					must(t, proto.Unmarshal(r.Value, c))
+					if before := derived[c.GetCommandId()]; before != nil && c.GetCommandId()[0] == '@' && !bytes.Equal(before, r.Value) {
+						t.Errorf("%s was derived as\n%x, and as\n%x", c.GetCommandId(), before, r.Value)
+					}
+					derived[c.GetCommandId()] = r.Value
+				}
 				replies := l.replies(t)["t"]
 				if len(replies) == 0 {
 					t.Fatal("its caller was never told")

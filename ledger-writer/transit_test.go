@@ -48,9 +48,6 @@ func TestAnIDUsedOnTwoShardsLeavesNothingInTransit(t *testing.T) {
 			if transit != 0 {
 				t.Errorf("%d are in transit for ever", transit)
 			}
-			if letters := l.letters(t); len(letters) > 0 {
-				t.Errorf("dead letters: %v", letters)
-			}
 			for _, r := range l.read(t, topics.Replies) {
 				reply := &ledgerv1.Reply{}
 				must(t, proto.Unmarshal(r.Value, reply))

@@ -19,12 +19,14 @@ type Size struct {
 	Commands int           // of the whole path
 	Kept     int           // accounts, and command ids, of the memory figures
 	Rebuilt  []int         // accounts of each rebuild; ClickHouse is started for it
+	Compared []int         // accounts of each reconciliation, with ten events each; likewise
 }
 
 // The two sizes.
 var (
 	Quick = Size{Lasting: 2 * time.Second, Commands: 100_000, Kept: 20_000}
-	Full  = Size{Lasting: 15 * time.Second, Commands: 2_000_000, Kept: 500_000, Rebuilt: []int{5_000, 50_000, 500_000}}
+	Full  = Size{Lasting: 15 * time.Second, Commands: 2_000_000, Kept: 500_000, Rebuilt: []int{5_000, 50_000, 500_000},
+		Compared: []int{10_000, 1_000_000}}
 )
 
 const (
@@ -75,6 +77,11 @@ func Run(ctx context.Context, size Size, out io.Writer) error {
 	for _, accounts := range size.Rebuilt {
 		if err := Rebuild(ctx, accounts, b.report); err != nil {
 			return fmt.Errorf("rebuild of %d accounts: %w", accounts, err)
+		}
+	}
+	for _, accounts := range size.Compared {
+		if err := Reconcile(ctx, accounts, b.report); err != nil {
+			return fmt.Errorf("reconciliation of %d accounts: %w", accounts, err)
 		}
 	}
 	return nil

@@ -36,7 +36,7 @@ type MutationOptions struct {
 }
 
 // mutationMax bounds one command on a mutated tree.
-const mutationMax = 6 * time.Minute
+const mutationMax = 15 * time.Minute
 
 // Mutate breaks the protocol in one place after the other and says what noticed. The number is that of mutations that nothing noticed.
 func Mutate(ctx context.Context, o MutationOptions) (survived int, err error) {

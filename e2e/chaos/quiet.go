@@ -17,7 +17,7 @@ import (
 
 const (
 	// quietMax bounds the wait for quiet: several times the longest chain of timeouts and backoffs.
-	quietMax  = 60 * time.Second
+	quietMax  = 2 * time.Minute
 	quietLook = 200 * time.Millisecond
 )
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -102,7 +103,7 @@ func newWorld(ctx context.Context, plan Plan, rows *sandbox.ClickHouse, programs
 		return w, err
 	}
 	direct := w.environment(w.redis.Addr(), w.shared.Addr())
-	if err := w.connect(ctx, direct); err != nil {
+	if err := w.connect(ctx, append(slices.Clone(direct), "REDIS_TIMEOUT=10s")); err != nil { // to look on is no hurry, and the machine may be busy
 		return w, err
 	}
 	w.spoiled = append(append([]string{}, direct...), "REDIS_ADDRS="+w.toRedis.Addr(), "CLICKHOUSE_ADDRS="+w.toRows.Addr())

@@ -25,6 +25,8 @@ type Engines struct {
 	Sentinel *sandbox.RedisSentinel
 	// Apache instead of Kafka, likewise.
 	Apache *sandbox.ApacheKafka
+	// ClickHouse is nil also where it runs in this process.
+	ClickHouse *sandbox.ClickHouse
 	// ClickHouseAddr is host:port of ClickHouse's HTTP interface.
 	ClickHouseAddr string
 
@@ -145,6 +147,7 @@ func (e *Engines) startClickHouse(ctx context.Context, o Options) error {
 		return err
 	}
 	e.close = append(e.close, child.Stop)
+	e.ClickHouse = child
 	e.ClickHouseAddr = child.Addr()
 	return nil
 }

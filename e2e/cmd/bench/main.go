@@ -15,6 +15,7 @@ func main() { run.Main("bench", start) }
 
 func start(ctx context.Context, args []string) error {
 	quick := false
+	var compared []int
 	command := &cobra.Command{
 		Use: "bench", Short: "Print figures: name value unit ratio reference", Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -22,10 +23,19 @@ func start(ctx context.Context, args []string) error {
 			if quick {
 				size = bench.Quick
 			}
+			for _, accounts := range compared {
+				if err := bench.Reconcile(cmd.Context(), accounts, bench.NewReport(os.Stdout)); err != nil {
+					return err
+				}
+			}
+			if len(compared) > 0 {
+				return nil
+			}
 			return bench.Run(cmd.Context(), size, os.Stdout)
 		},
 	}
 	command.Flags().BoolVar(&quick, "quick", false, "short runs, for a look and for CI")
+	command.Flags().IntSliceVar(&compared, "reconcile", nil, "reconciliations of so many accounts, and nothing else")
 	command.SetArgs(args)
 	return command.ExecuteContext(ctx)
 }

@@ -1,0 +1,272 @@
+package bench
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/hotledger/hotledger/chassis/kafka"
+	"github.com/hotledger/hotledger/e2e/stack"
+	"github.com/hotledger/hotledger/lua"
+	"github.com/hotledger/hotledger/reconciler"
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+	"github.com/hotledger/hotledger/schemas/topics"
+)
+
+const (
+	// eventsPerAccount: its opening, and credits.
+	eventsPerAccount = 10
+	reconcileShards  = 4
+)
+
+// modes of a run, the reference first.
+var modes = []string{"full", "incremental"}
+
+type reconcileBench struct {
+	engines  *stack.Engines
+	ledger   *stack.Ledger
+	binary   string
+	accounts int
+	report   *Report
+}
+
+// Reconcile measures a full reconciliation of some accounts with ten events each: the reconciler in a process of its own, so that its memory is
+// its own, and where its time goes. The run must be clean before its figure counts.
+func Reconcile(ctx context.Context, accounts int, report *Report) (err error) {
+	dir, err := os.MkdirTemp("", "hotledger-reconcile-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	binary := filepath.Join(dir, "reconciler")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/hotledger/hotledger/reconciler/cmd/reconciler").CombinedOutput(); err != nil { //nolint:gosec // our own
+		return fmt.Errorf("build the reconciler: %w: %s", err, out)
+	}
+	engines, err := stack.Start(ctx, stack.Options{Shards: reconcileShards, Kafka: true, Redis: true, ClickHouse: true, Dir: dir})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engines.Close()) }()
+	ledger, err := stack.Connect(engines, zap.NewNop())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ledger.Close()) }()
+	if err := ledger.EnsureTopics(ctx); err != nil {
+		return err
+	}
+	r := &reconcileBench{engines: engines, ledger: ledger, binary: binary, accounts: accounts, report: report}
+	if err := r.fill(ctx); err != nil {
+		return fmt.Errorf("fill: %w", err)
+	}
+	report.Note("reconciliation of %d accounts with %d events, %d shards", accounts, accounts*eventsPerAccount, reconcileShards)
+	for _, mode := range modes {
+		if err := r.once(ctx, mode); err != nil {
+			return fmt.Errorf("%s run: %w", mode, err)
+		}
+	}
+	return nil
+}
+
+// printed is what a run prints, as far as the benchmark needs it.
+type printed struct {
+	Verdict    reconciler.Verdict `json:"verdict"`
+	Accounts   uint64             `json:"accounts_compared"`
+	StartedAt  time.Time          `json:"started_at"`
+	FinishedAt time.Time          `json:"finished_at"`
+	Slices     int                `json:"slices"`
+	PhasesMs   map[string]int64   `json:"phases_ms"`
+}
+
+func (r *reconcileBench) once(ctx context.Context, mode string) error {
+	cmd := exec.CommandContext(ctx, r.binary, "run", "-o", "json", "--incremental="+strconv.FormatBool(mode == "incremental")) //nolint:gosec // built above
+	cmd.Env = append(append(os.Environ(), r.ledger.Environ...), "LOG_LEVEL=error", "RECONCILER_BARRIER_TIMEOUT=10m")
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("%w: %.300s", err, out)
+	}
+	var run printed
+	if err := json.Unmarshal(out, &run); err != nil {
+		return err
+	}
+	if run.Verdict != reconciler.Clean || run.Accounts != uint64(r.accounts) {
+		return fmt.Errorf("%s, %d accounts compared", run.Verdict, run.Accounts)
+	}
+	took := run.FinishedAt.Sub(run.StartedAt)
+	figure := Figure{Name: fmt.Sprintf("reconcile_%s_%d", mode, r.accounts), Value: float64(r.accounts) / took.Seconds(), Unit: "accounts/s"}
+	if mode != modes[0] {
+		figure.Reference = fmt.Sprintf("reconcile_%s_%d", modes[0], r.accounts)
+	}
+	r.report.Add(figure)
+	var shares []string
+	for _, phase := range []string{"read", "log", "compare", "invariants", "write"} {
+		shares = append(shares, fmt.Sprintf("%s %d %%", phase, 100*run.PhasesMs[phase]/max(1, took.Milliseconds())))
+	}
+	var peak int64
+	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		peak = usage.Maxrss >> 10
+	}
+	r.report.Note("%s run took %s in %d slices: %s; memory at most %d MiB in the reconciler, %s in ClickHouse", mode, took.Round(time.Millisecond), run.Slices,
+		strings.Join(shares, ", "), peak, r.clickHousePeak())
+	return nil
+}
+
+// clickHousePeak is the most memory that ClickHouse had so far.
+func (r *reconcileBench) clickHousePeak() string {
+	if r.engines.ClickHouse == nil {
+		return "unknown" // a server of the environment
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.engines.ClickHouse.PID()))
+	if err != nil {
+		return "unknown"
+	}
+	for line := range strings.Lines(string(status)) {
+		var kib int64
+		if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kib); n == 1 {
+			return fmt.Sprintf("%d MiB", kib>>10)
+		}
+	}
+	return "unknown"
+}
+
+// fill makes a log, link by link, brings it to Kafka, and through a projector to ClickHouse, and loads Redis with what it adds up to. The
+// commands are older than what Redis remembers, so that it holds the accounts alone.
+func (r *reconcileBench) fill(ctx context.Context) (err error) {
+	client, err := kafka.NewClient(r.ledger.Writer.Kafka, zap.NewNop(), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(100_000))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	stop, err := r.ledger.StartProjector()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	positions := make([]uint64, reconcileShards)
+	for shard := range positions {
+		s, err := r.beginShard(ctx, shard, client)
+		if err != nil {
+			return err
+		}
+		for n := range eventsPerAccount {
+			for i := range r.accounts {
+				if topics.ShardOf(accountName(i), reconcileShards) == shard {
+					if err := s.add(ctx, i, n); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		if err := s.end(ctx); err != nil {
+			return err
+		}
+		positions[shard] = s.head.Position
+	}
+	if err := client.Flush(ctx); err != nil {
+		return err
+	}
+	return r.ledger.AwaitProjected(ctx, positions)
+}
+
+// shardFill makes one shard.
+type shardFill struct {
+	shard    int
+	head     lua.Head
+	client   *kgo.Client
+	build    *lua.Build
+	load     *lua.Load
+	at       time.Time
+	events   []*ledgerv1.Event
+	accounts []lua.Account
+}
+
+// remembered is shorter ago than every event of the log.
+const remembered = time.Hour
+
+func (r *reconcileBench) beginShard(ctx context.Context, shard int, client *kgo.Client) (*shardFill, error) {
+	build, err := lua.New(r.ledger.Redis).Remembering(remembered).BeginBuild(ctx, shard, "bench")
+	if err != nil {
+		return nil, err
+	}
+	return &shardFill{shard: shard, head: lua.Genesis, client: client, build: build, load: build.Load(time.Now()), at: time.Now().AddDate(0, 0, -1)}, nil
+}
+
+// add makes the n-th event of the i-th account.
+func (s *shardFill) add(ctx context.Context, i, n int) error {
+	event, err := s.next(i, n)
+	if err != nil {
+		return err
+	}
+	value, err := proto.Marshal(event)
+	if err != nil {
+		return err
+	}
+	s.client.Produce(ctx, &kgo.Record{Topic: topics.Events, Partition: int32(s.shard), Key: []byte(accountName(i)), Value: value}, nil) // a lost one shows
+	s.events = append(s.events, event)
+	if n == eventsPerAccount-1 {
+		s.accounts = append(s.accounts, lua.Account{ID: accountName(i), Balance: int64(n * (n + 1) / 2), Sequence: eventsPerAccount, Unit: "EUR/2", Status: "active"})
+	}
+	if len(s.events) == lua.LoadMax/2 {
+		return s.flush(ctx)
+	}
+	return nil
+}
+
+func (s *shardFill) flush(ctx context.Context) error {
+	outcomes, err := s.load.Outcomes(s.events)
+	if err == nil {
+		err = s.build.Send(ctx, outcomes)
+	}
+	if err == nil && len(s.accounts) > 0 {
+		var accounts lua.Chunk
+		if accounts, err = s.load.Accounts(s.accounts); err == nil {
+			err = s.build.Send(ctx, accounts)
+		}
+	}
+	s.events, s.accounts = s.events[:0], s.accounts[:0]
+	return err
+}
+
+func (s *shardFill) end(ctx context.Context) error {
+	if err := s.flush(ctx); err != nil {
+		return err
+	}
+	return errors.Join(s.build.Send(ctx, s.load.Done()), s.build.Swap(ctx))
+}
+
+func accountName(i int) string { return "account-" + strconv.Itoa(i) }
+
+// next is the n-th event of the i-th account: its opening, then credits of 1, 2, ... It moves the head.
+func (s *shardFill) next(i, n int) (*ledgerv1.Event, error) {
+	account, id := accountName(i), fmt.Sprintf("c-%d-%d", i, n)
+	c := &ledgerv1.Command{CommandId: id, Operation: ledgerv1.Operation_OPERATION_OPEN, Account: account, Currency: "EUR"}
+	delta, balance := "0", strconv.Itoa(n*(n+1)/2)
+	if n > 0 {
+		delta = strconv.Itoa(n)
+		c.Operation, c.Amount = ledgerv1.Operation_OPERATION_CREDIT, delta
+	}
+	position, fingerprint := s.head.Position+1, lua.FingerprintOf(c)
+	s.head = s.head.Next(id, fingerprint, fmt.Sprintf("%d %d applied %s %s 0 %d 0 EUR/2 active", position, s.at.UnixMilli(), delta, balance, n+1))
+	chain, err := hex.DecodeString(s.head.Chain)
+	return &ledgerv1.Event{
+		Command: c, Chain: chain, Fingerprint: fingerprint[:],
+		Outcome: &ledgerv1.Outcome{
+			CommandId: id, Account: account, Status: ledgerv1.Status_STATUS_APPLIED, Shard: uint32(s.shard), Position: position, Delta: delta, DecidedAt: timestamppb.New(s.at),
+			After: &ledgerv1.AccountState{Balance: balance, Held: "0", Floor: "0", Sequence: uint64(n + 1), Unit: "EUR/2", Status: "active", Available: balance},
+		},
+	}, err
+}
