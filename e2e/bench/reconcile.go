@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -174,7 +173,7 @@ func (r *reconcileBench) fill(ctx context.Context) (err error) {
 		if err := s.end(ctx); err != nil {
 			return err
 		}
-		positions[shard] = s.head.Position
+		positions[shard] = s.link.Position
 	}
 	if err := client.Flush(ctx); err != nil {
 		return err
@@ -185,7 +184,7 @@ func (r *reconcileBench) fill(ctx context.Context) (err error) {
 // shardFill makes one shard.
 type shardFill struct {
 	shard    int
-	head     lua.Head
+	link     lua.Link
 	client   *kgo.Client
 	build    *lua.Build
 	load     *lua.Load
@@ -202,7 +201,7 @@ func (r *reconcileBench) beginShard(ctx context.Context, shard int, client *kgo.
 	if err != nil {
 		return nil, err
 	}
-	return &shardFill{shard: shard, head: lua.Genesis, client: client, build: build, load: build.Load(time.Now()), at: time.Now().AddDate(0, 0, -1)}, nil
+	return &shardFill{shard: shard, link: lua.FirstLink, client: client, build: build, load: build.Load(time.Now()), at: time.Now().AddDate(0, 0, -1)}, nil
 }
 
 // add makes the n-th event of the i-th account.
@@ -245,12 +244,16 @@ func (s *shardFill) end(ctx context.Context) error {
 	if err := s.flush(ctx); err != nil {
 		return err
 	}
-	return errors.Join(s.build.Send(ctx, s.load.Done()), s.build.Swap(ctx))
+	done, err := s.load.Done()
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.build.Send(ctx, done), s.build.Swap(ctx))
 }
 
 func accountName(i int) string { return "account-" + strconv.Itoa(i) }
 
-// next is the n-th event of the i-th account: its opening, then credits of 1, 2, ... It moves the head.
+// next is the n-th event of the i-th account: its opening, then credits of 1, 2, ... Each is a call of its own.
 func (s *shardFill) next(i, n int) (*ledgerv1.Event, error) {
 	account, id := accountName(i), fmt.Sprintf("c-%d-%d", i, n)
 	c := &ledgerv1.Command{CommandId: id, Operation: ledgerv1.Operation_OPERATION_OPEN, Account: account, Currency: "EUR"}
@@ -259,14 +262,16 @@ func (s *shardFill) next(i, n int) (*ledgerv1.Event, error) {
 		delta = strconv.Itoa(n)
 		c.Operation, c.Amount = ledgerv1.Operation_OPERATION_CREDIT, delta
 	}
-	position, fingerprint := s.head.Position+1, lua.FingerprintOf(c)
-	s.head = s.head.Next(id, fingerprint, fmt.Sprintf("%d %d applied %s %s 0 %d 0 EUR/2 active", position, s.at.UnixMilli(), delta, balance, n+1))
-	chain, err := hex.DecodeString(s.head.Chain)
-	return &ledgerv1.Event{
-		Command: c, Chain: chain, Fingerprint: fingerprint[:],
+	fingerprint := lua.FingerprintOf(c)
+	event := &ledgerv1.Event{
+		Command: c, Fingerprint: fingerprint[:],
 		Outcome: &ledgerv1.Outcome{
-			CommandId: id, Account: account, Status: ledgerv1.Status_STATUS_APPLIED, Shard: uint32(s.shard), Position: position, Delta: delta, DecidedAt: timestamppb.New(s.at),
+			CommandId: id, Account: account, Status: ledgerv1.Status_STATUS_APPLIED, Shard: uint32(s.shard), Position: s.link.Position + 1, Delta: delta, DecidedAt: timestamppb.New(s.at),
 			After: &ledgerv1.AccountState{Balance: balance, Held: "0", Floor: "0", Sequence: uint64(n + 1), Unit: "EUR/2", Status: "active", Available: balance},
 		},
-	}, err
+	}
+	var err error
+	s.link, err = s.link.Append(event)
+	event.Head = event.Chain // any hash will do: nothing is decided from it
+	return event, err
 }
