@@ -57,7 +57,7 @@ type finance struct {
 	databases clickhouse.Databases
 }
 
-func financeServer(t *testing.T) string {
+func financeServer(t testing.TB) string {
 	t.Helper()
 	if addrs := os.Getenv("CLICKHOUSE_ADDRS"); addrs != "" {
 		return strings.Split(addrs, ",")[0]
@@ -76,7 +76,7 @@ func financeServer(t *testing.T) string {
 
 var financeCount atomic.Int64
 
-func newFinance(t *testing.T, addr string) finance {
+func newFinance(t testing.TB, addr string) finance {
 	t.Helper()
 	db := ch.OpenDB(&ch.Options{Protocol: ch.HTTP, Addr: []string{addr}, DialTimeout: 5 * time.Second, ReadTimeout: time.Minute})
 	name := fmt.Sprintf("e2e_%d_%d_", os.Getpid(), financeCount.Add(1))
@@ -112,7 +112,7 @@ func (f finance) named(text string) string {
 	return strings.NewReplacer("ledger.", f.databases.Ledger+".", "finance.", f.databases.Finance+".").Replace(text)
 }
 
-func (f finance) exec(t *testing.T, text string, args ...any) {
+func (f finance) exec(t testing.TB, text string, args ...any) {
 	t.Helper()
 	if _, err := f.db.ExecContext(t.Context(), f.named(text), args...); err != nil {
 		t.Fatalf("%s: %v", text, err)
@@ -120,7 +120,7 @@ func (f finance) exec(t *testing.T, text string, args ...any) {
 }
 
 // rows returns each row as its values joined by blanks, decimals with all their digits.
-func (f finance) rows(t *testing.T, text string) []string {
+func (f finance) rows(t testing.TB, text string) []string {
 	t.Helper()
 	rows, err := f.db.QueryContext(t.Context(), f.named(text))
 	if err != nil {
@@ -170,7 +170,7 @@ func valueText(value any) string {
 	}
 }
 
-func (f finance) expect(t *testing.T, text string, want ...string) {
+func (f finance) expect(t testing.TB, text string, want ...string) {
 	t.Helper()
 	got := f.rows(t, text)
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -361,6 +361,16 @@ func byIndex(t *testing.T, f finance) {
 		plan := strings.Join(f.rows(t, "EXPLAIN indexes = 1 "+query), "\n")
 		if !strings.Contains(plan, "Condition: (account in ['a050000', 'a050000'])") {
 			t.Errorf("%s reads without the index:\n%s", query, plan)
+		}
+	}
+	for query, index := range map[string]string{
+		"SELECT * FROM finance.journal WHERE command_id = 'cmd-777'":                        "command_id_bloom",
+		"SELECT * FROM finance.postings WHERE transaction_id = 'cmd-777'":                   "transaction_id_bloom",
+		"SELECT * FROM finance.journal WHERE booked_at >= '2026-01-02'":                     "log_time_minmax",
+		"SELECT sum(amount_minor) FROM finance.postings WHERE business_date = '2026-01-01'": "business_date_minmax",
+	} {
+		if plan := strings.Join(f.rows(t, "EXPLAIN indexes = 1 "+query), "\n"); !strings.Contains(plan, "Name: "+index) {
+			t.Errorf("%s reads without %s:\n%s", query, index, plan)
 		}
 	}
 	// Over the whole log the de-duplication has to stream: the other transform keeps every key in memory.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
-	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -125,7 +125,7 @@ func TestAForgottenCommandHasTheOutcomeThatClickHouseKnows(t *testing.T) {
 	if got := l.onlyFresh(t); got.GetStatus() != ledgerv1.Status_STATUS_APPLIED {
 		t.Errorf("told of fresh: %v", got)
 	}
-	if n := testutil.ToFloat64(w.metrics.lookedUp.WithLabelValues("known")); n < float64(len(forgottenIDs)) {
+	if n := counted(t, w.metrics.lookedUp.WithLabelValues("known")); n < float64(len(forgottenIDs)) {
 		t.Errorf("%v commands were found in ClickHouse", n)
 	}
 	if letters := l.letters(t); len(letters) != 1 {
@@ -179,7 +179,7 @@ func TestAForgottenCommandWaitsForAClickHouseThatCanTell(t *testing.T) {
 			start(t, w)
 			l.send(t, again(events, "c"), again(events, "h"), answered(credit("fresh", "a", "2")))
 			until(t, "given up, and again", func() string {
-				if n := testutil.ToFloat64(w.metrics.givenUp); n < 3 {
+				if n := counted(t, w.metrics.givenUp); n < 3 {
 					return fmt.Sprintf("%v times", n)
 				}
 				return ""
@@ -197,6 +197,16 @@ func TestAForgottenCommandWaitsForAClickHouseThatCanTell(t *testing.T) {
 			}
 		})
 	}
+}
+
+// counted is the value of one counter.
+func counted(t *testing.T, c prometheus.Collector) float64 {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	must(t, reg.Register(c))
+	families, err := reg.Gather()
+	must(t, err)
+	return families[0].GetMetric()[0].GetCounter().GetValue()
 }
 
 func only(all []row, keep func(row) bool) []row {
@@ -220,7 +230,7 @@ func TestAForgottenCommandWaitsForAClickHouseThatIsAway(t *testing.T) {
 	stop := start(t, w)
 	l.send(t, again(events, "c"), answered(credit("fresh", "a", "2")))
 	until(t, "given up", func() string {
-		if testutil.ToFloat64(w.metrics.givenUp) == 0 {
+		if counted(t, w.metrics.givenUp) == 0 {
 			return "not"
 		}
 		return ""
@@ -233,7 +243,7 @@ func TestAForgottenCommandWaitsForAClickHouseThatIsAway(t *testing.T) {
 	w = l.writer(t)
 	stop = start(t, w)
 	until(t, "given up", func() string {
-		if testutil.ToFloat64(w.metrics.givenUp) == 0 {
+		if counted(t, w.metrics.givenUp) == 0 {
 			return "not"
 		}
 		return ""

@@ -46,14 +46,14 @@ func (r *reconciliation) snapshotHolds(ctx context.Context, s *scan) error {
 		return err
 	}
 	for cursor, more := uint64(0), true; more; more = cursor != 0 {
-		texts, next, err := r.readFields(ctx, s, lua.HoldsKey(s.shard), cursor)
+		fields, next, err := r.readFields(ctx, s, lua.HoldsKey(s.shard), cursor)
 		if err != nil {
 			return err
 		}
-		for i := 0; i+1 < len(texts); i += 2 {
-			hold, err := lua.ParseHold(texts[i], texts[i+1])
+		for _, f := range fields {
+			hold, err := lua.ParseHold(f[0], f[1])
 			if err != nil {
-				hold = lua.Hold{ID: texts[i], Remaining: unreadableHold}
+				hold = lua.Hold{ID: f[0], Remaining: unreadableHold}
 			}
 			page = append(page, reading{hold, s.end.Position})
 		}

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hotledger/hotledger/lua"
-	goredis "github.com/redis/go-redis/v9"
 )
 
 // scan is one complete reading of a shard's accounts in Redis.
@@ -95,52 +93,31 @@ func (s *scan) moveTo(head lua.ShardHead) error {
 	return nil
 }
 
-// readPage reads about PageSize accounts, and the head and the marker of the same moment.
+// readPage reads about PageSize accounts.
 func (r *reconciliation) readPage(ctx context.Context, s *scan, cursor uint64) ([]lua.Account, uint64, error) {
-	texts, next, err := r.readFields(ctx, s, lua.AccountsKey(s.shard), cursor)
+	fields, next, err := r.readFields(ctx, s, lua.AccountsKey(s.shard), cursor)
 	if err != nil {
 		return nil, 0, err
 	}
-	var page []lua.Account
-	for i := 0; i+1 < len(texts); i += 2 {
-		account, err := parseRecord(texts[i], texts[i+1])
-		if err != nil {
+	page := make([]lua.Account, len(fields))
+	for i, f := range fields {
+		if page[i], err = parseRecord(f[0], f[1]); err != nil {
 			if len(s.unreadable) < unreadableMax {
-				s.unreadable[texts[i]] = err.Error()
+				s.unreadable[f[0]] = err.Error()
 			}
-			account = lua.Account{ID: texts[i]} // without a unit: that is how accounts.sql knows it
+			page[i] = lua.Account{ID: f[0]} // without a unit: that is how accounts.sql knows it
 		}
-		page = append(page, account)
 	}
 	return page, next, nil
 }
 
-// readFields reads some fields of a hash of the shard, names and values, without its marker. It moves s to the head of that moment.
-func (r *reconciliation) readFields(ctx context.Context, s *scan, key string, cursor uint64) (texts []string, next uint64, err error) {
-	pipe := r.redis.TxPipeline()
-	fields := pipe.HScan(ctx, key, cursor, "", int64(r.cfg.PageSize))
-	marker := pipe.HGet(ctx, key, "")
-	words := pipe.HMGet(ctx, lua.HeadKey(s.shard), "position", "chain", "generation")
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, goredis.Nil) {
-		return nil, 0, fmt.Errorf("read %s: %w", key, err)
-	}
-	head, err := parseHead(words.Val())
+// readFields reads some fields of a hash of the shard, names and values, and moves s to the head of that moment.
+func (r *reconciliation) readFields(ctx context.Context, s *scan, key string, cursor uint64) ([][2]string, uint64, error) {
+	page, err := r.store.ReadPage(ctx, s.shard, key, cursor, int64(r.cfg.PageSize))
 	if err != nil {
-		return nil, 0, fmt.Errorf("shard %d: %w", s.shard, err)
-	}
-	if marker.Val() != head.Chain {
-		return nil, 0, fmt.Errorf("shard %d: %w: its keys in Redis do not belong together", s.shard, errChanged)
-	}
-	if err := s.moveTo(head); err != nil {
 		return nil, 0, err
 	}
-	all, next := fields.Val()
-	for i := 0; i+1 < len(all); i += 2 {
-		if all[i] != "" {
-			texts = append(texts, all[i], all[i+1])
-		}
-	}
-	return texts, next, nil
+	return page.Fields, page.Next, s.moveTo(page.Head)
 }
 
 // parseRecord reads an account, and refuses what this version of the ledger never writes.
@@ -153,25 +130,6 @@ func parseRecord(id, record string) (lua.Account, error) {
 		return a, fmt.Errorf("record %q has no unit", record)
 	}
 	return a, nil
-}
-
-func parseHead(words []any) (lua.ShardHead, error) {
-	if len(words) != 3 {
-		return lua.ShardHead{}, fmt.Errorf("%w: no head", lua.ErrOutOfSync)
-	}
-	var texts [3]string
-	for i, w := range words {
-		text, ok := w.(string)
-		if !ok {
-			return lua.ShardHead{}, fmt.Errorf("%w: the head is incomplete", lua.ErrOutOfSync)
-		}
-		texts[i] = text
-	}
-	position, err := strconv.ParseUint(texts[0], 10, 64)
-	if err != nil {
-		return lua.ShardHead{}, fmt.Errorf("head: position %q: %w", texts[0], err)
-	}
-	return lua.ShardHead{Head: lua.Head{Position: position, Chain: texts[1]}, Generation: texts[2]}, nil
 }
 
 // snapshotRows collects accounts and inserts them in blocks: few parts in ClickHouse, bounded memory here.

@@ -37,7 +37,7 @@ type posting struct {
 }
 
 // In the order of booking; an account's own entries are in the order of its sequence. The sort goes to disk where memory ends.
-const entriesSQL = `SELECT account, replaceRegexpOne(command_id, '^@(credit|return|expire)/', ''), command_id, toString(operation), reference, description,
+const entriesSQL = `SELECT account, if(startsWith(command_id, '@'), substring(command_id, position(command_id, '/') + 1), command_id), command_id, toString(operation), reference, description,
 	log_time, effective_at, business_date, shard, position, toString(unit), delta, balance_after, legs.counter_account, legs.amount
 FROM events_once
 WHERE status = 'applied' AND (operation = 'open' OR operation != 'repair' AND delta != 0)%s

@@ -52,6 +52,8 @@ CREATE TABLE IF NOT EXISTS ${LEDGER}.events
 
     CONSTRAINT position_from_1 CHECK position > 0,
     INDEX command_id_bloom command_id TYPE bloom_filter(0.01) GRANULARITY 4,
+    -- The id that the caller chose, behind the prefix of those that the ledger derives from it: as the finance views spell it.
+    INDEX transaction_id_bloom if(startsWith(command_id, '@'), substring(command_id, position(command_id, '/') + 1), command_id) TYPE bloom_filter(0.01) GRANULARITY 4,
     -- An account's rows are in the order of the log, so a period of a hot account is a few granules.
     INDEX log_time_minmax log_time TYPE minmax GRANULARITY 1,
     INDEX business_date_minmax business_date TYPE minmax GRANULARITY 1,
@@ -71,11 +73,11 @@ COMMENT 'The log: one row per event. Read it through events_once or the finance 
 
 -- What every reader counts: an event that was inserted twice is there once. An account lives in one shard, so account, sequence and
 -- position name an event. This is the table's own order; with the ORDER BY said aloud the de-duplication streams over it in
--- constant memory (without it, ClickHouse keeps a hash of every key). ClickHouse filters before a LIMIT BY only by its keys: the account
--- reaches the index through them, and so do the two times, which are the same in every copy of an event.
+-- constant memory (without it, ClickHouse keeps a hash of every key). ClickHouse filters before a LIMIT BY only by its keys: hence the two
+-- times and the id among them, which are the same in every copy of an event, so that a period and an id reach their indexes as an account does.
 -- Two different events at one place are a break of the log, not a duplicate.
 CREATE OR REPLACE VIEW ${LEDGER}.events_once AS
 SELECT * FROM ${LEDGER}.events
-ORDER BY account, sequence, position, log_time, business_date
-LIMIT 1 BY account, sequence, position, log_time, business_date
+ORDER BY account, sequence, position, log_time, business_date, command_id
+LIMIT 1 BY account, sequence, position, log_time, business_date, command_id
 COMMENT 'ledger.events without the rows that were inserted twice';

@@ -170,8 +170,12 @@ FROM
             if(length(legs) > 1, legs, []) AS several,
             sum(toInt128(abs(delta))) AS total,
             count() AS n
-        FROM ${LEDGER}.events_once
-        WHERE log_time < {as_of:DateTime64(3, 'UTC')} AND status = 'applied' AND operation != 'repair' AND delta != 0
+        FROM
+        (
+            SELECT account, unit, counter_account, delta, legs FROM ${LEDGER}.events
+            WHERE log_time < {as_of:DateTime64(3, 'UTC')} AND status = 'applied' AND operation != 'repair' AND delta != 0
+            ORDER BY account, sequence, position LIMIT 1 BY account, sequence, position
+        )
         GROUP BY account, unit, counter_account, up, several
     ) AS p
     ARRAY JOIN arrayConcat(

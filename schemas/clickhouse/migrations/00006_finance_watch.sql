@@ -88,7 +88,7 @@ AS SELECT
 FROM
 (
     SELECT
-        replaceRegexpOne(e.command_id, '^@(credit|return)/', '') AS id,
+        if(startsWith(e.command_id, '@'), substring(e.command_id, position(e.command_id, '/') + 1), e.command_id) AS id,
         toString(e.unit) AS u,
         -sum(toInt128(e.delta)) AS standing,
         argMin((e.account, e.transfer_to, e.transfer_account), e.delta) AS near,
