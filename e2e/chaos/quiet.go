@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hotledger/hotledger/e2e/auditor"
+	"github.com/hotledger/hotledger/e2e/books"
 	"github.com/hotledger/hotledger/lua"
 	"github.com/hotledger/hotledger/reconciler"
 	"github.com/hotledger/hotledger/schemas/topics"
@@ -144,6 +145,7 @@ func (w *world) judge(ctx context.Context, quiet bool) *auditor.Verdict {
 	if !quiet {
 		return verdict
 	}
+	w.askOthers(ctx)
 	report, err := w.reconcileOnce(ctx, w.reconcile)
 	if err != nil {
 		w.complain("reconcile: %v", err)
@@ -158,6 +160,14 @@ func (w *world) judge(ctx context.Context, quiet bool) *auditor.Verdict {
 		}
 	}
 	return verdict
+}
+
+// askOthers lets hledger and beancount judge the books.
+func (w *world) askOthers(ctx context.Context) {
+	judge := books.Judge{Config: w.projectCfg.ClickHouse, ClickHouse: w.rows, Redis: w.rdb, Shards: shards}
+	if _, err := judge.Check(ctx, w.dir); err != nil {
+		w.complain("%v", err)
+	}
 }
 
 var (
