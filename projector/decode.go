@@ -90,7 +90,7 @@ func headOf(e *ledgerv1.Event) []byte {
 	return e.GetHead()
 }
 
-// rowOf turns an event into a row. What the outcome says is taken from it, never from the command. Errors are amounts that are none.
+// rowOf turns an event into a row. What the outcome says is taken from it, never from the command. Errors are amounts and days that are none.
 func rowOf(record *kgo.Record, event *ledgerv1.Event) (row, error) {
 	o, c := event.GetOutcome(), event.GetCommand()
 	r := row{
@@ -127,12 +127,9 @@ func rowOf(record *kgo.Record, event *ledgerv1.Event) (row, error) {
 	if reversal := o.GetReversal(); reversal != nil {
 		r.reversedCommandID, r.reversedTotal = reversal.GetCommandId(), a.read("reversed total", reversal.GetTotal())
 	}
-	r.businessDate = r.decidedAt
-	if day := o.GetBusinessDate(); day != "" {
-		var err error
-		if r.businessDate, err = time.Parse(time.DateOnly, day); err != nil {
-			return row{}, fmt.Errorf("business date: %w", err)
-		}
+	var err error
+	if r.businessDate, err = time.Parse(time.DateOnly, o.GetBusinessDate()); err != nil { // the writer's to say, never computed again
+		return row{}, fmt.Errorf("business date: %w", err)
 	}
 	return r, a.err
 }

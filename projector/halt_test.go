@@ -78,6 +78,11 @@ func TestBadLogHaltsItsShardAlone(t *testing.T) {
 			r.Key = []byte("other")
 			return r
 		}},
+		"no business date": {haltUndecodable, func(t *testing.T, l *ledger) *kgo.Record {
+			e := l.event(1)
+			e.Outcome.BusinessDate = ""
+			return recordOf(t, 1, e)
+		}},
 		"no status": {haltUndecodable, func(t *testing.T, l *ledger) *kgo.Record {
 			e := l.event(1)
 			e.Outcome.Status = ledgerv1.Status_STATUS_UNSPECIFIED

@@ -63,7 +63,7 @@ func (l *ledger) event(shard int32, change ...func(*ledgerv1.Command)) *ledgerv1
 		Outcome: &ledgerv1.Outcome{
 			CommandId: command.CommandId, Account: command.Account, Status: status, Reason: reason, Shard: uint32(shard), Position: n, Delta: deltaText,
 			After:     &ledgerv1.AccountState{Balance: balance, Held: "0", Floor: "0", Sequence: l.sequence[shard], Unit: "EUR/2", Status: "active"},
-			DecidedAt: timestamppb.New(decidedAt),
+			DecidedAt: timestamppb.New(decidedAt), BusinessDate: "2026-03-04",
 		},
 		Fingerprint: fingerprint[:], Command: command,
 	}

@@ -223,6 +223,9 @@ func TestRowSaysWhatTheOutcomeSays(t *testing.T) {
 		if o.Account, o.Position, o.DecidedAt = "a", uint64(i)+1, timestamppb.New(decidedAt); o.GetStatus() == 0 {
 			o.Status = ledgerv1.Status_STATUS_APPLIED
 		}
+		if o.GetBusinessDate() == "" {
+			o.BusinessDate = "2026-03-04"
+		}
 		o.After = &ledgerv1.AccountState{Balance: "1", Held: "2", Floor: "-3", Ceiling: "7", Sequence: 4, Unit: "EUR/2", Status: "frozen_debit"}
 		r, err := rowOf(&kgo.Record{Timestamp: decidedAt}, &ledgerv1.Event{Outcome: o, Command: e.command, Chain: make([]byte, chainBytes), Fingerprint: make([]byte, fingerprintBytes)})
 		b.must(err)
