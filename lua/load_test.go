@@ -85,10 +85,12 @@ func TestALoadedBuildIsTheSameAsOneOfTheLog(t *testing.T) {
 func halfLoaded(t *testing.T) (b *bench, build *Build, load *Load, sent, next Chunk) {
 	t.Helper()
 	b = busy(t, setup(t))
+	b.apply(as("h", b.hold("a", "5", 0)))
 	accounts, events := b.stored()
 	build, err := b.store.BeginBuild(t.Context(), b.shard, "g2")
 	b.ok(err)
 	load = build.Load(time.Now())
+	b.ok(build.Send(t.Context(), b.chunk(load.Holds([]Hold{b.holds()["h"]}))))
 	sent = b.chunk(load.Accounts(accounts))
 	b.ok(build.Send(t.Context(), sent))
 	return b, build, load, sent, b.chunk(load.Outcomes(events))
@@ -137,7 +139,7 @@ func TestALoadIsRefusedWhereTheBuildLostSomething(t *testing.T) {
 		})
 		_ = load
 	}
-	for part, key := range map[string]string{"accounts": "a", "outcomes": "c1"} {
+	for part, key := range map[string]string{"accounts": "a", "holds": "h", "outcomes": "c1"} {
 		b, build, load, _, next := halfLoaded(t)
 		b.ok(build.Send(t.Context(), next))
 		i := slices.Index([]string{"accounts", "holds", "outcomes"}, part)
