@@ -2,22 +2,19 @@ package e2e
 
 import (
 	"context"
-	"encoding/csv"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 
+	"github.com/shopspring/decimal"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
 
 	"github.com/hotledger/hotledger/chassis/kafka"
+	"github.com/hotledger/hotledger/e2e/books"
 	"github.com/hotledger/hotledger/e2e/data"
 	"github.com/hotledger/hotledger/lua"
 	"github.com/hotledger/hotledger/producer/importer"
+	"github.com/hotledger/hotledger/projector/export"
 	"github.com/hotledger/hotledger/reconciler"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 	"github.com/hotledger/hotledger/schemas/money"
@@ -128,65 +125,19 @@ func TestRealInputComesOutAsItsOwnersSay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	balances := w.hledger(t)
+	totals, err := books.AddUp(t.Context(), w.Projector.ClickHouse, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, a := range answers {
 		unit, err := money.ParseUnit(a.Currency)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, errGot := money.ParseMajor(balances[a.Account+" "+unit.Code], unit)
-		want, errWant := money.ParseMajor(a.Balance, unit)
-		if errGot != nil || errWant != nil || got != want {
-			t.Errorf("hledger says %s has %q %s, the answer is %s", a.Account, balances[a.Account+" "+unit.Code], unit.Code, a.Balance)
+		if got := totals[books.Key{Account: a.Account, Commodity: export.Commodity(unit)}]; !got.Equal(decimal.RequireFromString(a.Balance)) {
+			t.Errorf("hledger says %s has %s %s, the answer is %s", a.Account, got, unit.Code, a.Balance)
 		}
 	}
-}
-
-// hledger gives finance's postings to hledger, which checks them and adds them up: account and currency -> balance in major units.
-func (w *whole) hledger(t *testing.T) map[string]string {
-	t.Helper()
-	rows, err := w.ClickHouse.Query(t.Context(), fmt.Sprintf(`SELECT toString(toDate(effective_at)), shard, position,
-		groupArray(replaceOne(account, '@', 'External:')), groupArray(toString(amount)), any(currency)
-		FROM %s.postings GROUP BY shard, position, effective_at ORDER BY effective_at, shard, position`, w.Projector.ClickHouse.FinanceDatabase))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rows.Close() }()
-	var journal strings.Builder
-	for rows.Next() {
-		var date, currency string
-		var shard uint16
-		var position uint64
-		var accounts, amounts []string
-		if err := rows.Scan(&date, &shard, &position, &accounts, &amounts, &currency); err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&journal, "%s (%d/%d)\n", date, shard, position)
-		for i := range accounts {
-			fmt.Fprintf(&journal, "  %s  %s %s\n", strings.ReplaceAll(accounts[i], "bank-", "Bank:"), amounts[i], currency)
-		}
-		journal.WriteString("\n")
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "postings.journal")
-	if err := os.WriteFile(file, []byte(journal.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.CommandContext(t.Context(), "hledger", "-f", file, "balance", "--flat", "--empty", "--no-total", "--layout", "bare", "-O", "csv").CombinedOutput()
-	if err != nil {
-		t.Fatalf("hledger: %v\n%s", err, out)
-	}
-	lines, err := csv.NewReader(strings.NewReader(string(out))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	balances := map[string]string{}
-	for _, line := range lines[1:] {
-		balances[strings.ReplaceAll(line[0], "Bank:", "bank-")+" "+line[1]] = line[2]
-	}
-	return balances
 }
 
 func TestSubmitTellsTheCommittedOutcome(t *testing.T) {

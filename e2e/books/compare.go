@@ -14,7 +14,7 @@ import (
 )
 
 // compareControlled holds Redis, finance.balances and hledger's totals against each other, account by account.
-func (j Judge) compareControlled(ctx context.Context, totals map[key]decimal.Decimal) (int, error) {
+func (j Judge) compareControlled(ctx context.Context, totals Totals) (int, error) {
 	redis, err := j.accounts(ctx)
 	if err != nil {
 		return 0, err
@@ -39,7 +39,7 @@ func (j Judge) compareControlled(ctx context.Context, totals map[key]decimal.Dec
 			return n, err
 		}
 		a, ok := redis[account]
-		switch said := totals[key{account, export.Commodity(unit)}]; {
+		switch said := totals[Key{account, export.Commodity(unit)}]; {
 		case !ok:
 			return n, disagree("%s: ClickHouse has %s %s, Redis has no such account", account, balance, unitText)
 		case !proven:
@@ -92,7 +92,7 @@ func sameCeiling(text *string, minor string, unit money.Unit) bool {
 }
 
 // compareTrialBalance holds hledger's totals of all accounts against the trial balance, which has to balance, with nothing left in transit.
-func (j Judge) compareTrialBalance(ctx context.Context, totals map[key]decimal.Decimal) (balances, currencies int, err error) {
+func (j Judge) compareTrialBalance(ctx context.Context, totals Totals) (balances, currencies int, err error) {
 	rows, err := j.ClickHouse.Query(ctx, fmt.Sprintf(`SELECT account, concat(currency, '/', toString(exponent)) AS unit, toString(balance), is_balanced
 		FROM %s.trial_balance(as_of = '2200-01-01') ORDER BY unit, account`, j.Config.FinanceDatabase))
 	if err != nil {
@@ -112,7 +112,7 @@ func (j Judge) compareTrialBalance(ctx context.Context, totals map[key]decimal.D
 			return balances, 0, err
 		}
 		units[unitText] = true
-		at := key{account, export.Commodity(unit)}
+		at := Key{account, export.Commodity(unit)}
 		said, known := totals[at]
 		switch {
 		case !balanced:
@@ -126,7 +126,7 @@ func (j Judge) compareTrialBalance(ctx context.Context, totals map[key]decimal.D
 	}
 	left := []string{}
 	for at, total := range totals {
-		left = append(left, fmt.Sprintf("%s: hledger has %s %s, the trial balance nothing", at.account, total, at.commodity))
+		left = append(left, fmt.Sprintf("%s: hledger has %s %s, the trial balance nothing", at.Account, total, at.Commodity))
 	}
 	if len(left) > 0 {
 		return balances, 0, disagree("%s", slices.Min(left))

@@ -43,8 +43,11 @@ type Verdict struct {
 	Currencies int
 }
 
-// key is a balance: one account in one commodity, as the exports spell it.
-type key struct{ account, commodity string }
+// Key names a balance: one account in one commodity, as the exports spell it.
+type Key struct{ Account, Commodity string }
+
+// Totals are the balances that hledger adds up from an export, in major units.
+type Totals map[Key]decimal.Decimal
 
 // Check exports the books into dir, and returns an ErrDisagree unless all agree:
 //
@@ -55,7 +58,7 @@ type key struct{ account, commodity string }
 func (j Judge) Check(ctx context.Context, dir string) (v Verdict, err error) {
 	journal, beancount := filepath.Join(dir, "books.journal"), filepath.Join(dir, "books.beancount")
 	for format, file := range map[export.Format]string{export.Hledger: journal, export.Beancount: beancount} {
-		if err := j.export(ctx, format, file); err != nil {
+		if err := exportTo(ctx, j.Config, format, file); err != nil {
 			return v, err
 		}
 	}
@@ -82,12 +85,12 @@ func (j Judge) Check(ctx context.Context, dir string) (v Verdict, err error) {
 	return v, err
 }
 
-func (j Judge) export(ctx context.Context, format export.Format, name string) error {
+func exportTo(ctx context.Context, cfg clickhouse.Config, format export.Format, name string) error {
 	file, err := os.Create(name) //nolint:gosec // the caller's own directory
 	if err != nil {
 		return err
 	}
-	return errors.Join(export.Run(ctx, j.Config, export.Options{Format: format}, file), file.Close())
+	return errors.Join(export.Run(ctx, cfg, export.Options{Format: format}, file), file.Close())
 }
 
 // judged runs a program that says nothing and exits with 0 where it agrees.
@@ -103,7 +106,16 @@ func judged(ctx context.Context, program string, args ...string) error {
 	return nil
 }
 
-func hledgerBalances(ctx context.Context, journal string) (map[key]decimal.Decimal, error) {
+// AddUp exports the books into dir and lets hledger add them up.
+func AddUp(ctx context.Context, cfg clickhouse.Config, dir string) (Totals, error) {
+	journal := filepath.Join(dir, "books.journal")
+	if err := exportTo(ctx, cfg, export.Hledger, journal); err != nil {
+		return nil, err
+	}
+	return hledgerBalances(ctx, journal)
+}
+
+func hledgerBalances(ctx context.Context, journal string) (Totals, error) {
 	out, err := exec.CommandContext(ctx, "hledger", "-f", journal, "balance", "--flat", "--empty", "--no-total", "--layout", "bare", "-O", "csv").Output() //nolint:gosec // see judged
 	if err != nil {
 		return nil, fmt.Errorf("hledger balance: %w", err)
@@ -112,7 +124,7 @@ func hledgerBalances(ctx context.Context, journal string) (map[key]decimal.Decim
 	if err != nil {
 		return nil, fmt.Errorf("hledger balance: %w", err)
 	}
-	totals := map[key]decimal.Decimal{}
+	totals := Totals{}
 	for _, line := range lines[1:] {
 		account, err := export.ParseAccountName(line[0])
 		if err != nil {
@@ -121,7 +133,7 @@ func hledgerBalances(ctx context.Context, journal string) (map[key]decimal.Decim
 		if line[2] == "0" && line[1] == "" {
 			continue // an account that is declared and not used
 		}
-		if totals[key{account, line[1]}], err = decimal.NewFromString(line[2]); err != nil {
+		if totals[Key{account, line[1]}], err = decimal.NewFromString(line[2]); err != nil {
 			return nil, fmt.Errorf("hledger balance of %s: %w", account, err)
 		}
 	}
