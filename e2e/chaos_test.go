@@ -32,6 +32,14 @@ func TestASeedDrawsTheSamePlanAgain(t *testing.T) {
 	}
 }
 
+// TestEveryMutationFitsTheCode: one that breaks nothing proves nothing.
+func TestEveryMutationFitsTheCode(t *testing.T) {
+	t.Parallel()
+	for _, stale := range chaos.Stale(root) {
+		t.Error(stale)
+	}
+}
+
 // TestTheTableOfFaultsNamesWhatExists: a table that names tests which are gone proves nothing.
 func TestTheTableOfFaultsNamesWhatExists(t *testing.T) {
 	t.Parallel()

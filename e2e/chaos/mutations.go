@@ -114,16 +114,36 @@ func firstComplaint(out []byte) string {
 	return "?"
 }
 
+// find reads the file of an edit in a tree; the error says that the code has moved on.
+func (e edit) find(dir string) (path string, text []byte, err error) {
+	path = filepath.Join(dir, e.file)
+	if text, err = os.ReadFile(path); err != nil { //nolint:gosec // of this repository
+		return path, nil, err
+	}
+	if n := bytes.Count(text, []byte(e.old)); n != 1 {
+		return path, nil, fmt.Errorf("%s holds the text to break %d times, not once: %q", e.file, n, e.old)
+	}
+	return path, text, nil
+}
+
+// Stale names the mutations that no longer fit the tree at root.
+func Stale(root string) (stale []error) {
+	for _, m := range mutations {
+		for _, e := range m.edits {
+			if _, _, err := e.find(root); err != nil {
+				stale = append(stale, fmt.Errorf("mutation %q: %w", m.name, err))
+			}
+		}
+	}
+	return stale
+}
+
 func (e edit) apply(dir string) error {
-	path := filepath.Join(dir, e.file)
-	text, err := os.ReadFile(path) //nolint:gosec // in the copy
+	path, text, err := e.find(dir)
 	if err != nil {
 		return err
 	}
-	if n := bytes.Count(text, []byte(e.old)); n != 1 {
-		return fmt.Errorf("%s holds the text to break %d times, not once: the mutation is stale: %q", e.file, n, e.old)
-	}
-	return os.WriteFile(path, bytes.Replace(text, []byte(e.old), []byte(e.new), 1), 0o600) //nolint:gosec // in the copy
+	return os.WriteFile(path, bytes.Replace(text, []byte(e.old), []byte(e.new), 1), 0o600)
 }
 
 // copyTree copies what git tracks or would track.

@@ -151,6 +151,9 @@ func Draw(seed uint64, apache bool, kinds ...Kind) Plan {
 	}
 	p.FromClickHouse, p.Stamped = r.IntN(2) == 0, r.IntN(2) == 0
 	p.Window = one(r, 0, 168*time.Hour, time.Second, time.Second, 3*time.Second)
+	if p.Window > 0 && p.Window < time.Minute {
+		p.BatchRecords = max(p.BatchRecords, 100) // every command is looked up; one query for a few of them would take minutes in all
+	}
 	for range faultsMin + r.IntN(faultsMore+1) {
 		p.Faults = append(p.Faults, drawFault(r, p.Active, kinds))
 	}
