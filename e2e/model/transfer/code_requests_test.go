@@ -83,6 +83,9 @@ func lineOf(t *testing.T, o *ledgerv1.Outcome) (n int, line string) {
 	before, id := "", o.GetCommandId()
 	if prefix, rest, derived := strings.Cut(id, "/"); derived {
 		before, id = prefix+"/", rest
+		if _, reversal, undo := strings.Cut(rest, "/"); undo {
+			id = reversal // behind what stands for its account
+		}
 	}
 	words, account := strings.Split(id, " "), strings.Split(o.GetAccount(), " ")
 	if len(words) != 2 {
