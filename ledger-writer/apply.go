@@ -17,6 +17,10 @@ import (
 // apply lets Redis decide the batch, in rounds: each sends one call per shard, and a shard's next call starts from the head that its last
 // one returned. While Redis works on one round, the outcomes of the last one are published, and the commands of the next one decoded.
 func (w *Writer) apply(ctx context.Context, b *batch) error {
+	// The rounds share a transaction that the broker gives up after its timeout. What was decided when this ends is not lost: the recovery
+	// publishes it from the outbox, and the rest of the batch begins anew.
+	ctx, cancel := context.WithTimeout(ctx, (w.cfg.RedisBudget+w.cfg.TransactionTimeout)/2)
+	defer cancel()
 	w.decode(b)
 	for {
 		calls, parts, err := b.calls()
