@@ -22,7 +22,7 @@ demo: engines ## the whole ledger on real input, broken on purpose and repaired 
 	@cd e2e && go run ./cmd/demo $(if $(KEEP),--keep)
 
 test: engines kafka-jars $(GOTESTSUM) ## all tests, on real engines, with the race detector
-	@scripts/install-engines.sh hledger bean-check:beancount
+	@scripts/install-engines.sh hledger bean-check:beancount promtool:prometheus
 	$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -timeout 20m work
 
 books: engines ## real and random input through the ledger, judged by hledger and bean-check: books agree (SEED=1, DIR= keeps the exports)
@@ -47,8 +47,8 @@ SEEDS ?= 10
 chaos: engines $(if $(filter apache,$(KAFKA)),kafka-jars) ## seeded faults against whole ledgers (SEEDS=10, KAFKA=apache for the real broker): seeds N violations 0
 	@cd e2e && go run ./cmd/chaos --seeds $(SEEDS) $(if $(KAFKA),--kafka $(KAFKA))
 
-sabotage: engines ## break the ledger in every way, under load: damaged N found N settled N false 0
-	@cd e2e && go run ./cmd/sabotage
+sabotage: engines ## break the ledger in every way, under load: damaged N found N settled N false 0 (SOAK=1h: break nothing, for so long)
+	@cd e2e && go run ./cmd/sabotage $(if $(SOAK),--soak $(SOAK))
 
 bench-quick: engines postgres ## the same figures with short runs
 	@cd e2e && go run ./cmd/bench --quick

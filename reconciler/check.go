@@ -205,7 +205,7 @@ func (r *reconciliation) againstLog(ctx context.Context, read *reading, number, 
 		case position > last:
 			return errEnough
 		}
-		text, err := rowText(l)
+		text, err := rowText(nil, l)
 		if err != nil {
 			return err
 		}

@@ -138,11 +138,11 @@ func (r *reconciliation) rewrite(ctx context.Context, b *Break) error {
 		case position > b.To:
 			return errEnough
 		}
-		values, err := eventRow(b.Shard, l)
+		event, err := rowOf(l)
 		if err != nil {
 			return err
 		}
-		row, err := inOrder(values, columns)
+		row, err := inOrder(event.columns(b.Shard), columns)
 		if err != nil {
 			return err
 		}

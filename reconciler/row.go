@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
@@ -28,181 +27,204 @@ func headOf(e *ledgerv1.Event) []byte {
 	return e.GetHead()
 }
 
-// eventRow is an event as a row of ledger.events, by column.
-func eventRow(shard int, l logged) (map[string]any, error) {
+// row is an event as a row of ledger.events; fields as in the table, amounts in minor units.
+type row struct {
+	*ledgerv1.Event
+	at                                  time.Time // the broker's
+	offset                              int64
+	operation                           int8
+	sequence                            uint64
+	reason, counterAccount, unit        string
+	transferTo                          string
+	legs                                []leg
+	delta, balance, held, floor         int64
+	holdRemaining, reversedTotal, asked int64
+	ceiling                             *int64
+	holdExpires                         *time.Time
+	decided, effective, businessDate    time.Time
+}
+
+type leg struct {
+	account string
+	amount  int64
+}
+
+// rowOf reads an event. Errors are amounts that are none.
+func rowOf(l logged) (*row, error) {
 	o, c, after := l.event.GetOutcome(), l.event.GetCommand(), l.event.GetOutcome().GetAfter()
 	if o.GetDecidedAt() == nil {
 		return nil, errors.New("it has no time of decision")
 	}
-	decided := o.GetDecidedAt().AsTime()
-	values := map[string]any{
-		"account": o.GetAccount(), "sequence": after.GetSequence(), "shard": uint16(shard), "position": o.GetPosition(), "log_offset": uint64(l.offset),
-		"log_time": l.at, "decided_at": decided, "effective_at": effectiveAt(o, c), "business_date": decided, "command_id": o.GetCommandId(),
-		"operation": int8(0), "status": int8(o.GetStatus()), "reason": "", "counter_account": "", "legs": [][]any{}, "unit": unitOf(c.GetCurrency()),
-		"sequence_after": after.GetSequence(), "account_status": after.GetStatus(), "ceiling_after": (*int64)(nil),
-		"hold_id": o.GetHold().GetHoldId(), "hold_expires_at": (*time.Time)(nil), "hold_counter_account": o.GetHold().GetCounterAccount(),
-		"reversed_command_id": o.GetReversal().GetCommandId(), "transfer_account": o.GetTransferAccount(), "transfer_to": "", "asked_amount": int64(0),
-		"reference": c.GetReference(), "description": c.GetDescription(), "metadata": c.GetMetadata(), "source": c.GetSource(),
-		"fingerprint": l.event.GetFingerprint(), "chain": l.event.GetChain(), "head": headOf(l.event), "batch_to": o.GetPosition(),
-	}
+	r := &row{Event: l.event, at: l.at, offset: l.offset, sequence: after.GetSequence(), unit: after.GetUnit(), decided: o.GetDecidedAt().AsTime()}
+	r.effective, r.businessDate = effectiveAt(o, c), r.decided
 	if op := c.GetOperation(); op > 0 && op <= operationMax {
-		values["operation"] = int8(op)
+		r.operation = int8(op)
 	}
-	if after != nil {
-		values["unit"] = after.GetUnit()
+	if after == nil {
+		r.unit = unitOf(c.GetCurrency())
 	}
 	if expires := o.GetHold().GetExpiresAt(); expires != nil {
 		at := expires.AsTime()
-		values["hold_expires_at"] = &at
+		r.holdExpires = &at
 	}
 	if day, err := time.Parse(time.DateOnly, o.GetBusinessDate()); err == nil {
-		values["business_date"] = day
+		r.businessDate = day
+	}
+	var err error
+	read := func(digits string) int64 {
+		if digits == "" || err != nil {
+			return 0 // where there is none, none is said
+		}
+		var n int64
+		n, err = money.ParseMinor(digits)
+		return n
+	}
+	r.delta, r.balance, r.held, r.floor = read(o.GetDelta()), read(after.GetBalance()), read(after.GetHeld()), read(after.GetFloor())
+	r.holdRemaining, r.reversedTotal = read(o.GetHold().GetRemaining()), read(o.GetReversal().GetTotal())
+	if after.GetCeiling() != "" {
+		ceiling := read(after.GetCeiling())
+		r.ceiling = &ceiling
 	}
 	if o.GetStatus() == ledgerv1.Status_STATUS_REJECTED {
-		refused(values, o, c)
-	} else if err := booked(values, o, c); err != nil {
-		return nil, err
+		r.refused()
+	} else {
+		for _, l := range o.GetLegs() {
+			r.legs = append(r.legs, leg{l.GetCounterAccount(), read(l.GetAmount())})
+		}
+		r.booked()
 	}
-	return values, amountsOf(values, o)
-}
-
-// amountsOf reads what is digits in the event.
-func amountsOf(values map[string]any, o *ledgerv1.Outcome) error {
-	after := o.GetAfter()
-	for column, digits := range map[string]string{
-		"delta": o.GetDelta(), "balance_after": after.GetBalance(), "held_after": after.GetHeld(), "floor_after": after.GetFloor(),
-		"hold_remaining": o.GetHold().GetRemaining(), "reversed_total": o.GetReversal().GetTotal(), "ceiling_after": after.GetCeiling(),
-	} {
-		if digits == "" {
-			if column != "ceiling_after" { // where there is none, none is said
-				values[column] = int64(0)
-			}
-			continue
-		}
-		n, err := money.ParseMinor(digits)
-		if err != nil {
-			return fmt.Errorf("%s of position %d: %w", column, o.GetPosition(), err)
-		}
-		values[column] = n
-		if column == "ceiling_after" {
-			values[column] = &n
-		}
+	if err != nil {
+		return nil, fmt.Errorf("position %d: %w", o.GetPosition(), err)
 	}
-	return nil
+	return r, nil
 }
 
 // refused says what a rejected command asked for.
-func refused(values map[string]any, o *ledgerv1.Outcome, c *ledgerv1.Command) {
-	values["sequence"], values["reason"], values["counter_account"] = uint64(0), reason.Of(o.GetReason()).Code, c.GetCounterAccount()
+func (r *row) refused() {
+	c := r.GetCommand()
+	r.sequence, r.reason, r.counterAccount = 0, reason.Of(r.GetOutcome().GetReason()).Code, c.GetCounterAccount()
 	if op := c.GetOperation(); c.GetCounterAccount() == "" && (op == ledgerv1.Operation_OPERATION_DEBIT || op == ledgerv1.Operation_OPERATION_CREDIT) {
-		values["counter_account"] = limits.World
+		r.counterAccount = limits.World
 	}
 	if amount, err := money.ParseMinor(c.GetAmount()); err == nil {
-		values["asked_amount"] = amount
+		r.asked = amount
 	}
 }
 
 // booked says where what moved went to, or came from.
-func booked(values map[string]any, o *ledgerv1.Outcome, c *ledgerv1.Command) error {
-	if o.GetDelta() == "0" {
-		return nil
+func (r *row) booked() {
+	switch {
+	case r.delta == 0:
+		r.legs = nil
+	case len(r.legs) == 0:
+		r.counterAccount = limits.World
+	case len(r.legs) == 1:
+		r.counterAccount = r.legs[0].account
 	}
-	legs := make([][]any, len(o.GetLegs()))
-	for i, leg := range o.GetLegs() {
-		amount, err := money.ParseMinor(leg.GetAmount())
-		if err != nil {
-			return fmt.Errorf("leg of position %d: %w", o.GetPosition(), err)
-		}
-		legs[i] = []any{leg.GetCounterAccount(), amount}
+	if c := r.GetCommand(); r.counterAccount == limits.Transit && c.GetOperation() == ledgerv1.Operation_OPERATION_TRANSFER {
+		r.transferTo = c.GetCounterAccount()
 	}
-	values["legs"] = legs
-	switch len(legs) {
-	case 0:
-		values["counter_account"] = limits.World
-	case 1:
-		values["counter_account"] = o.GetLegs()[0].GetCounterAccount()
-	}
-	if c.GetOperation() == ledgerv1.Operation_OPERATION_TRANSFER && values["counter_account"] == limits.Transit {
-		values["transfer_to"] = c.GetCounterAccount()
-	}
-	return nil
 }
 
-// textColumns are the columns that a checksum covers, in its order. What the projector alone knows of an insert is left out.
-var textColumns = []string{
-	"position", "account", "sequence", "command_id", "operation", "status", "reason", "counter_account", "legs", "unit", "delta", "balance_after", "held_after",
-	"floor_after", "ceiling_after", "sequence_after", "account_status", "hold_id", "hold_remaining", "hold_expires_at", "hold_counter_account",
-	"reversed_command_id", "reversed_total", "transfer_account", "transfer_to", "asked_amount", "business_date", "effective_at", "fingerprint", "chain", "head",
-	"log_offset", "decided_at", "reference", "description", "source", "metadata",
-}
-
-// rowText is a row of ledger.events as rowTextSQL spells it, made from the event alone.
-func rowText(l logged) ([]byte, error) {
-	values, err := eventRow(0, l)
+// rowText is a row of ledger.events as rowTextSQL spells it, made from the event alone, at the end of text. What the projector alone knows of an
+// insert is left out.
+func rowText(text []byte, l logged) ([]byte, error) {
+	r, err := rowOf(l)
 	if err != nil {
 		return nil, err
 	}
-	text := make([]byte, 0, 512)
-	for _, column := range textColumns {
-		text = append(appendValue(text, column, values[column]), '\n')
+	o, c, after := r.GetOutcome(), r.GetCommand(), r.GetOutcome().GetAfter()
+	word := func(s string) { text = append(append(text, s...), '\n') }
+	number := func(n int64) { text = append(strconv.AppendInt(text, n, 10), '\n') }
+	optional := func(n int64, there bool) {
+		if there {
+			text = strconv.AppendInt(text, n, 10)
+		}
+		text = append(text, '\n')
 	}
+	number(int64(o.GetPosition()))
+	word(o.GetAccount())
+	number(int64(r.sequence))
+	word(o.GetCommandId())
+	number(int64(r.operation))
+	number(int64(o.GetStatus()))
+	word(r.reason)
+	word(r.counterAccount)
+	for _, l := range r.legs {
+		text = append(strconv.AppendInt(append(append(text, l.account...), '='), l.amount, 10), ';')
+	}
+	word("")
+	word(r.unit)
+	for _, n := range [...]int64{r.delta, r.balance, r.held, r.floor} {
+		number(n)
+	}
+	if r.ceiling != nil {
+		optional(*r.ceiling, true)
+	} else {
+		optional(0, false)
+	}
+	number(int64(after.GetSequence()))
+	word(after.GetStatus())
+	word(o.GetHold().GetHoldId())
+	number(r.holdRemaining)
+	if r.holdExpires != nil {
+		optional(r.holdExpires.UnixMilli(), true)
+	} else {
+		optional(0, false)
+	}
+	word(o.GetHold().GetCounterAccount())
+	word(o.GetReversal().GetCommandId())
+	number(r.reversedTotal)
+	word(o.GetTransferAccount())
+	word(r.transferTo)
+	number(r.asked)
+	text = append(r.businessDate.AppendFormat(text, time.DateOnly), '\n')
+	number(r.effective.UnixMilli())
+	text = append(hex.AppendEncode(text, r.GetFingerprint()), '\n')
+	text = append(hex.AppendEncode(text, r.GetChain()), '\n')
+	text = append(hex.AppendEncode(text, headOf(r.Event)), '\n')
+	number(r.offset)
+	number(r.decided.UnixMilli())
+	word(c.GetReference())
+	word(c.GetDescription())
+	word(c.GetSource())
+	for _, key := range sortedKeys(c.GetMetadata()) {
+		text = append(append(append(append(text, key...), '='), c.GetMetadata()[key]...), ';')
+	}
+	word("")
 	return text, nil
 }
 
-func appendValue(text []byte, column string, value any) []byte {
-	switch v := value.(type) {
-	case string:
-		return append(text, v...)
-	case int64:
-		return strconv.AppendInt(text, v, 10)
-	case int8:
-		return strconv.AppendInt(text, int64(v), 10)
-	case uint64:
-		return strconv.AppendUint(text, v, 10)
-	case []byte:
-		return hex.AppendEncode(text, v)
-	case time.Time:
-		if column == "business_date" {
-			return v.AppendFormat(text, time.DateOnly)
-		}
-		return strconv.AppendInt(text, v.UnixMilli(), 10)
-	case *time.Time:
-		if v != nil {
-			return strconv.AppendInt(text, v.UnixMilli(), 10)
-		}
-	case *int64:
-		if v != nil {
-			return strconv.AppendInt(text, *v, 10)
-		}
-	case [][]any:
-		for _, leg := range v {
-			text = fmt.Appendf(text, "%s=%d;", leg...)
-		}
-	case map[string]string:
-		for _, key := range sortedKeys(v) {
-			text = fmt.Appendf(text, "%s=%s;", key, v[key])
-		}
-	}
-	return text
-}
-
 // rowTextSQL is rowText in ClickHouse. Hashes as hexadecimal: toString of a FixedString drops zero bytes at its end.
-var rowTextSQL = func() string {
-	special := map[string]string{
-		"operation": "toString(toInt8(operation))", "status": "toString(toInt8(status))", "ceiling_after": "ifNull(toString(ceiling_after), '')",
-		"legs": "arrayStringConcat(arrayMap(l -> concat(l.1, '=', toString(l.2), ';'), legs))", "fingerprint": "lower(hex(fingerprint))", "chain": "lower(hex(chain))", "head": "lower(hex(head))",
-		"hold_expires_at": "ifNull(toString(toUnixTimestamp64Milli(hold_expires_at)), '')", "decided_at": "toString(toUnixTimestamp64Milli(decided_at))",
-		"effective_at": "toString(toUnixTimestamp64Milli(effective_at))",
-		"metadata":     "arrayStringConcat(arrayMap(k -> concat(k, '=', metadata[k], ';'), arraySort(mapKeys(metadata))))",
+const rowTextSQL = `concat(concatWithSeparator('\n', toString(position), account, toString(sequence), command_id, toString(toInt8(operation)), toString(toInt8(status)),
+	toString(reason), counter_account, arrayStringConcat(arrayMap(l -> concat(l.1, '=', toString(l.2), ';'), legs)), toString(unit),
+	toString(delta), toString(balance_after), toString(held_after), toString(floor_after), ifNull(toString(ceiling_after), ''), toString(sequence_after),
+	toString(account_status), hold_id, toString(hold_remaining), ifNull(toString(toUnixTimestamp64Milli(hold_expires_at)), ''), hold_counter_account,
+	reversed_command_id, toString(reversed_total), transfer_account, transfer_to, toString(asked_amount), toString(business_date),
+	toString(toUnixTimestamp64Milli(effective_at)), lower(hex(fingerprint)), lower(hex(chain)), lower(hex(head)), toString(log_offset),
+	toString(toUnixTimestamp64Milli(decided_at)), reference, description, toString(source),
+	arrayStringConcat(arrayMap(k -> concat(k, '=', metadata[k], ';'), arraySort(mapKeys(metadata))))), '\n')`
+
+// columns are the values of a row, by name.
+func (r *row) columns(shard int) map[string]any {
+	o, c, after := r.GetOutcome(), r.GetCommand(), r.GetOutcome().GetAfter()
+	legs := make([][]any, len(r.legs))
+	for i, l := range r.legs {
+		legs[i] = []any{l.account, l.amount}
 	}
-	parts := make([]string, len(textColumns))
-	for i, column := range textColumns {
-		if parts[i] = special[column]; parts[i] == "" {
-			parts[i] = "toString(" + column + ")"
-		}
+	return map[string]any{
+		"account": o.GetAccount(), "sequence": r.sequence, "shard": uint16(shard), "position": o.GetPosition(), "log_offset": uint64(r.offset),
+		"log_time": r.at, "decided_at": r.decided, "effective_at": r.effective, "business_date": r.businessDate, "command_id": o.GetCommandId(),
+		"operation": r.operation, "status": int8(o.GetStatus()), "reason": r.reason, "counter_account": r.counterAccount, "legs": legs, "unit": r.unit,
+		"delta": r.delta, "balance_after": r.balance, "held_after": r.held, "floor_after": r.floor, "ceiling_after": r.ceiling,
+		"sequence_after": after.GetSequence(), "account_status": after.GetStatus(),
+		"hold_id": o.GetHold().GetHoldId(), "hold_remaining": r.holdRemaining, "hold_expires_at": r.holdExpires, "hold_counter_account": o.GetHold().GetCounterAccount(),
+		"reversed_command_id": o.GetReversal().GetCommandId(), "reversed_total": r.reversedTotal,
+		"transfer_account": o.GetTransferAccount(), "transfer_to": r.transferTo, "asked_amount": r.asked,
+		"reference": c.GetReference(), "description": c.GetDescription(), "metadata": c.GetMetadata(), "source": c.GetSource(),
+		"fingerprint": r.GetFingerprint(), "chain": r.GetChain(), "head": headOf(r.Event), "batch_to": o.GetPosition(),
 	}
-	return "concat(concatWithSeparator('\\n', " + strings.Join(parts, ", ") + "), '\\n')"
-}()
+}
 
 // eventColumns are the columns of ledger.events that a row must give.
 func (r *reconciliation) eventColumns(ctx context.Context) ([]string, error) {

@@ -241,9 +241,9 @@ func (w *world) insert(events []*ledgerv1.Event) {
 	}
 	var rows []map[string]any
 	for _, e := range events {
-		values, err := eventRow(int(e.GetOutcome().GetShard()), logged{event: e, offset: int64(e.GetOutcome().GetPosition()) - 1, at: time.Now()})
+		event, err := rowOf(logged{event: e, offset: int64(e.GetOutcome().GetPosition()) - 1, at: time.Now()})
 		w.must(err)
-		rows = append(rows, values)
+		rows = append(rows, event.columns(int(e.GetOutcome().GetShard())))
 	}
 	columns := sortedKeys(rows[0])
 	batch, err := w.rows.PrepareBatch(w.ctx, "INSERT INTO events ("+strings.Join(columns, ", ")+")")

@@ -33,6 +33,7 @@ type reading struct {
 	end       mark
 	stretches map[uint64]*stretch
 	breaks    []*Break
+	text      []byte // of the last row, used again
 }
 
 // logBreaksMax bounds the breaks of one shard's log that are listed; where a chain is broken, much else is.
@@ -84,12 +85,13 @@ func (read *reading) add(l logged) error {
 		s = &stretch{offset: l.offset}
 		read.stretches[number] = s
 	}
-	text, err := rowText(l)
+	text, err := rowText(read.text[:0], l)
 	if err != nil {
 		return fmt.Errorf("event at position %d of shard %d: %w", e.GetOutcome().GetPosition(), read.shard, err)
 	}
 	s.events++
 	s.sum += xxhash.Sum64(text)
+	read.text = text
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -94,12 +94,17 @@ type printed struct {
 func (r *reconcileBench) once(ctx context.Context, mode string) error {
 	cmd := exec.CommandContext(ctx, r.binary, "run", "-o", "json", "--incremental="+strconv.FormatBool(mode == "incremental")) //nolint:gosec // built above
 	cmd.Env = append(append(os.Environ(), r.ledger.Environ...), "LOG_LEVEL=error", "RECONCILER_BARRIER_TIMEOUT=10m")
-	out, err := cmd.Output()
-	if err != nil {
-		return fmt.Errorf("%w: %.300s", err, out)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	peak := watchPeak(cmd.Process.Pid)
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("%w: %.300s", err, &out)
 	}
 	var run printed
-	if err := json.Unmarshal(out, &run); err != nil {
+	if err := json.Unmarshal(out.Bytes(), &run); err != nil {
 		return err
 	}
 	if run.Verdict != reconciler.Clean || run.Accounts != uint64(r.accounts) {
@@ -115,12 +120,8 @@ func (r *reconcileBench) once(ctx context.Context, mode string) error {
 	for _, phase := range []string{"read", "log", "compare", "invariants", "write"} {
 		shares = append(shares, fmt.Sprintf("%s %d %%", phase, 100*run.PhasesMs[phase]/max(1, took.Milliseconds())))
 	}
-	var peak int64
-	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		peak = usage.Maxrss >> 10
-	}
-	r.report.Note("%s run took %s in %d slices: %s; memory at most %d MiB in the reconciler, %s in ClickHouse", mode, took.Round(time.Millisecond), run.Slices,
-		strings.Join(shares, ", "), peak, r.clickHousePeak())
+	r.report.Note("%s run took %s in %d slices: %s; memory at most %s in the reconciler, %s in ClickHouse", mode, took.Round(time.Millisecond), run.Slices,
+		strings.Join(shares, ", "), peak(), r.clickHousePeak())
 	return nil
 }
 
@@ -129,7 +130,12 @@ func (r *reconcileBench) clickHousePeak() string {
 	if r.engines.ClickHouse == nil {
 		return "unknown" // a server of the environment
 	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.engines.ClickHouse.PID()))
+	return peakOf(r.engines.ClickHouse.PID())
+}
+
+// peakOf is the most memory that a process had so far, as Linux says.
+func peakOf(pid int) string {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return "unknown"
 	}
@@ -141,6 +147,25 @@ func (r *reconcileBench) clickHousePeak() string {
 	}
 	return "unknown"
 }
+
+// watchPeak follows the peak of a process until it has ended. What wait4 says of a child includes what its parent had when it forked.
+func watchPeak(pid int) (peak func() string) {
+	last, ended := "unknown", make(chan struct{})
+	go func() { // ends with the process
+		defer close(ended)
+		for {
+			now := peakOf(pid)
+			if now == "unknown" {
+				return
+			}
+			last = now
+			time.Sleep(peakPause)
+		}
+	}()
+	return func() string { <-ended; return last }
+}
+
+const peakPause = 20 * time.Millisecond
 
 // fill makes a log, link by link, brings it to Kafka, and through a projector to ClickHouse, and loads Redis with what it adds up to. The
 // commands are older than what Redis remembers, so that it holds the accounts alone.
