@@ -156,9 +156,11 @@ func (c Call) args(window time.Duration) []any {
 	bodies := c.bodies()
 	args := make([]any, 0, 8+4*len(c.Commands))
 	args = append(args, c.Expected.Position, c.Expected.Chain, nextChain(c.Expected.Chain, c.Now.UnixMilli(), bodies), c.Now.UnixMilli(), window.Milliseconds(), c.asked(), c.LookedUp.words(), bodies)
+	asks := make([]string, len(c.Commands))
 	for i := range c.Commands {
 		command := &c.Commands[i]
-		args = append(args, command.GetCommandId(), command.GetAccount(), command.Fingerprint[:], command.ask())
+		asks[i] = command.ask()
+		args = append(args, &command.CommandId, &command.Account, command.Fingerprint[:], &asks[i]) // a pointer fits into any, a text would be copied
 	}
 	return args
 }

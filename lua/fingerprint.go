@@ -3,7 +3,6 @@ package lua
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"hash"
 	"maps"
 	"slices"
 	"strconv"
@@ -23,7 +22,8 @@ const accountBytes = 6
 // of the message (field order, unknown fields, map order) does not matter. Left out is what describes the request alone:
 // requested_at, source, reply_to, traceparent, and of a repair the run and the break that asked for it.
 func FingerprintOf(c *ledgerv1.Command) Fingerprint {
-	h := fingerprinter{Hash: sha256.New()}
+	var room [512]byte // for most commands; hashing many small pieces costs more than copying them
+	h := fingerprinter{room[:0]}
 	h.text(c.GetAccount())
 	h.number(uint64(c.GetOperation()))
 	h.text(c.GetAmount())
@@ -32,9 +32,11 @@ func FingerprintOf(c *ledgerv1.Command) Fingerprint {
 	h.text(c.GetReference())
 	h.text(c.GetDescription())
 	h.number(uint64(len(c.GetMetadata())))
-	for _, k := range slices.Sorted(maps.Keys(c.GetMetadata())) {
-		h.text(k)
-		h.text(c.GetMetadata()[k])
+	if len(c.GetMetadata()) > 0 {
+		for _, k := range slices.Sorted(maps.Keys(c.GetMetadata())) {
+			h.text(k)
+			h.text(c.GetMetadata()[k])
+		}
 	}
 	h.time(c.GetEffectiveTime())
 	h.time(c.GetDeadline())
@@ -63,24 +65,24 @@ func FingerprintOf(c *ledgerv1.Command) Fingerprint {
 		h.snapshot(r.GetLog())
 		h.text(r.GetGeneration())
 	}
-	account := sha256.Sum256([]byte(c.GetAccount()))
-	return Fingerprint(append(account[:accountBytes:accountBytes], h.Sum(nil)[:len(Fingerprint{})-accountBytes]...))
+	payload, account := sha256.Sum256(h.payload), sha256.Sum256(append(h.payload[:0], c.GetAccount()...))
+	var f Fingerprint
+	copy(f[:accountBytes], account[:])
+	copy(f[accountBytes:], payload[:])
+	return f
 }
 
-type fingerprinter struct{ hash.Hash }
+// fingerprinter collects what is hashed.
+type fingerprinter struct{ payload []byte }
 
-func (h fingerprinter) number(n uint64) {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], n)
-	h.Write(b[:])
-}
+func (h *fingerprinter) number(n uint64) { h.payload = binary.BigEndian.AppendUint64(h.payload, n) }
 
-func (h fingerprinter) text(s string) {
+func (h *fingerprinter) text(s string) {
 	h.number(uint64(len(s)))
-	h.Write([]byte(s))
+	h.payload = append(h.payload, s...)
 }
 
-func (h fingerprinter) optional(n *uint64) {
+func (h *fingerprinter) optional(n *uint64) {
 	if n == nil {
 		h.text("")
 		return
@@ -89,7 +91,7 @@ func (h fingerprinter) optional(n *uint64) {
 	h.number(*n)
 }
 
-func (h fingerprinter) optionalText(s *string) {
+func (h *fingerprinter) optionalText(s *string) {
 	if s == nil {
 		h.text("")
 		return
@@ -97,7 +99,7 @@ func (h fingerprinter) optionalText(s *string) {
 	h.text("set" + *s)
 }
 
-func (h fingerprinter) time(t *timestamppb.Timestamp) {
+func (h *fingerprinter) time(t *timestamppb.Timestamp) {
 	if t == nil {
 		h.text("")
 		return
@@ -107,7 +109,7 @@ func (h fingerprinter) time(t *timestamppb.Timestamp) {
 	h.number(uint64(t.GetNanos()))
 }
 
-func (h fingerprinter) snapshot(s *ledgerv1.AccountSnapshot) {
+func (h *fingerprinter) snapshot(s *ledgerv1.AccountSnapshot) {
 	if s == nil {
 		h.text("")
 		return

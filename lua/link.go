@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"bytes"
 	"crypto/sha1" //nolint:gosec // it links, it does not sign (docs/decisions/0003)
 	"encoding/hex"
 	"errors"
@@ -19,10 +20,18 @@ type Link struct {
 // FirstLink is before the first event of a shard.
 var FirstLink = Link{Position: 0, Chain: strings.Repeat("0", 2*sha1.Size)}
 
-// next is the link of one more event. The fingerprint stands for the account and all else that the command says.
-func (l Link) next(commandID string, fingerprint Fingerprint, record string) Link {
-	sum := sha1.Sum([]byte(l.Chain + commandID + "\n" + string(fingerprint[:]) + record)) //nolint:gosec // see above
-	return Link{Position: l.Position + 1, Chain: hex.EncodeToString(sum[:])}
+// linkBytes has room for what most links hash, and for most outcome records.
+const linkBytes = 512
+
+// next is the link of one more event, and its chain as it is hashed: of the chain before, the command's id, its fingerprint, which stands for
+// the account and all else that the command says, and the outcome record.
+func (l Link) next(commandID string, fingerprint []byte, record []byte) (Link, [sha1.Size]byte) {
+	var room [linkBytes]byte
+	text := append(room[:0], l.Chain...)
+	text = append(append(text, commandID...), '\n')
+	text = append(append(text, fingerprint...), record...)
+	sum := sha1.Sum(text) //nolint:gosec // see above
+	return Link{Position: l.Position + 1, Chain: string(hex.AppendEncode(room[:0], sum[:]))}, sum
 }
 
 func (l Link) String() string { return fmt.Sprintf("%d:%.12s", l.Position, l.Chain) }
@@ -33,32 +42,31 @@ var ErrChainBroken = errors.New("chain broken")
 // LinkAfter checks that the event follows the link, and returns the link after it. Encode and decode meet here: what Redis decided is
 // hashed again from the fields of the event.
 func LinkAfter(before Link, e *ledgerv1.Event) (Link, error) {
-	after, _, err := linkAfter(before, e)
-	return after, err
+	var room [linkBytes]byte
+	return linkAfter(before, e, appendOutcome(room[:0], e.GetOutcome()))
 }
 
 // linkAfter is LinkAfter with the event's outcome record, so that nobody makes it twice.
-func linkAfter(before Link, e *ledgerv1.Event) (Link, string, error) {
+func linkAfter(before Link, e *ledgerv1.Event, record []byte) (Link, error) {
 	o := e.GetOutcome()
 	if o.GetPosition() != before.Position+1 {
-		return Link{}, "", fmt.Errorf("%w: position %d follows %d", ErrChainBroken, o.GetPosition(), before.Position)
+		return Link{}, fmt.Errorf("%w: position %d follows %d", ErrChainBroken, o.GetPosition(), before.Position)
 	}
 	if len(e.GetFingerprint()) != len(Fingerprint{}) {
-		return Link{}, "", fmt.Errorf("%w: fingerprint of %d bytes at position %d", ErrChainBroken, len(e.GetFingerprint()), o.GetPosition())
+		return Link{}, fmt.Errorf("%w: fingerprint of %d bytes at position %d", ErrChainBroken, len(e.GetFingerprint()), o.GetPosition())
 	}
 	if c := e.GetCommand(); c != nil && (c.GetCommandId() != o.GetCommandId() || c.GetAccount() != o.GetAccount()) {
-		return Link{}, "", fmt.Errorf("%w: position %d is the outcome of %q for %q, its command is %q for %q", ErrChainBroken,
+		return Link{}, fmt.Errorf("%w: position %d is the outcome of %q for %q, its command is %q for %q", ErrChainBroken,
 			o.GetPosition(), o.GetCommandId(), o.GetAccount(), c.GetCommandId(), c.GetAccount())
 	}
-	record := outcomeRecord(o)
 	if n := len(e.GetHead()); n != 0 && n != sha1.Size {
-		return Link{}, "", fmt.Errorf("%w: head of %d bytes at position %d", ErrChainBroken, n, o.GetPosition())
+		return Link{}, fmt.Errorf("%w: head of %d bytes at position %d", ErrChainBroken, n, o.GetPosition())
 	}
-	after := before.next(o.GetCommandId(), Fingerprint(e.GetFingerprint()), record)
-	if stored := hex.EncodeToString(e.GetChain()); stored != after.Chain {
-		return Link{}, "", fmt.Errorf("%w: position %d of shard %d carries %s, its content gives %s", ErrChainBroken, o.GetPosition(), o.GetShard(), stored, after.Chain)
+	after, sum := before.next(o.GetCommandId(), e.GetFingerprint(), record)
+	if !bytes.Equal(e.GetChain(), sum[:]) {
+		return Link{}, fmt.Errorf("%w: position %d of shard %d carries %x, its content gives %s", ErrChainBroken, o.GetPosition(), o.GetShard(), e.GetChain(), after.Chain)
 	}
-	return after, record, nil
+	return after, nil
 }
 
 // LinkOf is the link that an event of the log carries.
@@ -86,12 +94,11 @@ func (l Link) Event(c Command, d Decision) (*ledgerv1.Event, Link, error) {
 	if l.Position+1 != d.Outcome.GetPosition() {
 		return nil, l, fmt.Errorf("%w: position %d follows %d", ErrChainBroken, d.Outcome.GetPosition(), l.Position)
 	}
-	l = l.next(c.GetCommandId(), c.Fingerprint, d.Record)
-	chain, err := hex.DecodeString(l.Chain)
-	if err != nil {
-		return nil, l, err
-	}
-	event := &ledgerv1.Event{Outcome: d.Outcome, Chain: chain, Fingerprint: c.Fingerprint[:], Command: c.Command}
+	var room [linkBytes]byte
+	fingerprint := c.Fingerprint // not c with all that it has is kept
+	l, chain := l.next(c.GetCommandId(), fingerprint[:], append(room[:0], d.Record...))
+	event := &ledgerv1.Event{Outcome: d.Outcome, Chain: chain[:], Fingerprint: fingerprint[:], Command: c.Command}
+	var err error
 	if d.Head != (Head{}) {
 		event.Head, err = hex.DecodeString(d.Head.Chain)
 	}
@@ -105,12 +112,12 @@ func (l Link) Append(events ...*ledgerv1.Event) (Link, error) {
 		if o.GetPosition() != l.Position+1 {
 			return Link{}, fmt.Errorf("%w: position %d follows %d", ErrChainBroken, o.GetPosition(), l.Position)
 		}
-		l = l.next(o.GetCommandId(), Fingerprint(e.GetFingerprint()), outcomeRecord(o))
-		chain, err := hex.DecodeString(l.Chain)
-		if err != nil {
-			return Link{}, err
+		if len(e.GetFingerprint()) != len(Fingerprint{}) {
+			return Link{}, fmt.Errorf("%w: fingerprint of %d bytes at position %d", ErrChainBroken, len(e.GetFingerprint()), o.GetPosition())
 		}
-		e.Chain = chain
+		var chain [sha1.Size]byte
+		l, chain = l.next(o.GetCommandId(), e.GetFingerprint(), appendOutcome(nil, o))
+		e.Chain = chain[:]
 	}
 	return l, nil
 }

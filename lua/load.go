@@ -82,7 +82,8 @@ func (l *Load) Holds(page []Hold) (Chunk, error) {
 func (l *Load) Outcomes(page []*ledgerv1.Event) (Chunk, error) {
 	rows := make([]any, 0, 2*len(page))
 	for _, e := range page {
-		after, record, err := linkAfter(l.at.Link, e)
+		record := appendOutcome(nil, e.GetOutcome())
+		after, err := linkAfter(l.at.Link, e, record)
 		if err != nil {
 			return Chunk{}, fmt.Errorf("load shard %d: %w", l.build.shard, err)
 		}
@@ -97,7 +98,7 @@ func (l *Load) Outcomes(page []*ledgerv1.Event) (Chunk, error) {
 			l.forgotten = l.at.Head
 			continue
 		}
-		rows = append(rows, e.GetOutcome().GetCommandId(), string(e.GetFingerprint())+record)
+		rows = append(rows, e.GetOutcome().GetCommandId(), string(e.GetFingerprint())+string(record))
 		l.outcomes++
 		if r := e.GetOutcome().GetReversal(); r != nil {
 			rows = append(rows, r.GetCommandId()+totalSuffix, r.GetTotal())

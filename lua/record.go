@@ -64,9 +64,9 @@ func ParseAccount(id, record string) (Account, error) {
 }
 
 func parseState(record string) (*ledgerv1.AccountState, error) {
-	f := strings.Split(record, " ")
-	if len(f) != accountFields {
-		return nil, fmt.Errorf("record %q has %d fields, not %d", record, len(f), accountFields)
+	var f [accountFields]string
+	if n := splitWords(f[:], record); n != accountFields {
+		return nil, fmt.Errorf("record %q has %d fields, not %d", record, n, accountFields)
 	}
 	sequence, err := strconv.ParseUint(f[2], 10, 64)
 	if err != nil {
@@ -76,6 +76,19 @@ func parseState(record string) (*ledgerv1.AccountState, error) {
 	return &ledgerv1.AccountState{
 		Balance: f[0], Held: f[1], Sequence: sequence, Floor: floor, Ceiling: ceiling, Unit: f[4], Status: f[5], Available: available(f[0], f[1], floor),
 	}, nil
+}
+
+// splitWords fills words with those of a line, and returns how many the line has, though it be more.
+func splitWords(words []string, line string) int {
+	for n := 0; ; n++ {
+		word, rest, more := strings.Cut(line, " ")
+		if n < len(words) {
+			words[n] = word
+		}
+		if line = rest; !more {
+			return n + 1
+		}
+	}
 }
 
 // available = balance - held - floor; "" where one of them is no amount.
@@ -89,34 +102,45 @@ func available(balance, held, floor string) string {
 	return strconv.FormatInt(b-h-f, 10)
 }
 
-func stateRecord(s *ledgerv1.AccountState) string {
+func stateRecord(s *ledgerv1.AccountState) string { return string(appendState(nil, s)) }
+
+func appendState(b []byte, s *ledgerv1.AccountState) []byte {
 	if s == nil {
-		return noAccount
+		return append(b, noAccount...)
 	}
-	limits := s.GetFloor()
+	b = append(append(b, s.GetBalance()...), ' ')
+	b = append(append(b, s.GetHeld()...), ' ')
+	b = append(strconv.AppendUint(b, s.GetSequence(), 10), ' ')
+	b = append(b, s.GetFloor()...)
 	if s.GetCeiling() != "" {
-		limits += ":" + s.GetCeiling()
+		b = append(append(b, ':'), s.GetCeiling()...)
 	}
-	return fmt.Sprintf("%s %s %d %s %s %s", s.GetBalance(), s.GetHeld(), s.GetSequence(), limits, s.GetUnit(), s.GetStatus())
+	b = append(append(b, ' '), s.GetUnit()...)
+	return append(append(b, ' '), s.GetStatus()...)
 }
 
 // parseOutcome reads an outcome record of a command.
 func parseOutcome(shard int, commandID, account, record string) (*ledgerv1.Outcome, error) {
-	f := strings.SplitN(record, " ", recordWords+1)
-	if len(f) != recordWords+1 {
-		return nil, fmt.Errorf("outcome record %q of command %q is cut short", record, commandID)
+	var f [recordWords]string
+	rest := record
+	for i := range f {
+		var more bool
+		if f[i], rest, more = strings.Cut(rest, " "); !more {
+			return nil, fmt.Errorf("outcome record %q of command %q is cut short", record, commandID)
+		}
 	}
 	position, errPosition := strconv.ParseUint(f[0], 10, 64)
 	decidedAt, errDecided := strconv.ParseInt(f[1], 10, 64)
 	status, reason, errWord := parseWord(f[2])
-	if err := errors.Join(errPosition, errDecided, errWord); err != nil {
+	if errPosition != nil || errDecided != nil || errWord != nil {
+		err := errors.Join(errPosition, errDecided, errWord)
 		return nil, fmt.Errorf("outcome record %q of command %q: %w", record, commandID, err)
 	}
 	o := &ledgerv1.Outcome{
 		CommandId: commandID, Account: account, Status: status, Reason: reason, Shard: uint32(shard),
 		Position: position, Delta: f[3], DecidedAt: timestamppb.New(time.UnixMilli(decidedAt)),
 	}
-	state, tail, booked := strings.Cut(f[4], "\t")
+	state, tail, booked := strings.Cut(rest, "\t")
 	if status == ledgerv1.Status_STATUS_APPLIED && state == noAccount || status == ledgerv1.Status_STATUS_REJECTED && (o.Delta != "0" || booked) {
 		return nil, fmt.Errorf("outcome record %q of command %q: a rejection that changes something, or the other way round", record, commandID)
 	}
@@ -146,12 +170,18 @@ func parseWord(word string) (ledgerv1.Status, ledgerv1.Reason, error) {
 	return ledgerv1.Status_STATUS_REJECTED, ledgerv1.Reason(reason), nil
 }
 
-func outcomeRecord(o *ledgerv1.Outcome) string {
+func outcomeRecord(o *ledgerv1.Outcome) string { return string(appendOutcome(nil, o)) }
+
+func appendOutcome(b []byte, o *ledgerv1.Outcome) []byte {
 	word := applied
 	if o.GetStatus() == ledgerv1.Status_STATUS_REJECTED {
 		word = reasonWord(o.GetReason())
 	}
-	return fmt.Sprintf("%d %d %s %s %s%s", o.GetPosition(), o.GetDecidedAt().AsTime().UnixMilli(), word, o.GetDelta(), stateRecord(o.GetAfter()), tailOf(o))
+	b = append(strconv.AppendUint(b, o.GetPosition(), 10), ' ')
+	b = append(strconv.AppendInt(b, o.GetDecidedAt().AsTime().UnixMilli(), 10), ' ')
+	b = append(append(b, word...), ' ')
+	b = append(append(b, o.GetDelta()...), ' ')
+	return appendTail(appendState(b, o.GetAfter()), o)
 }
 
 func reasonWord(r ledgerv1.Reason) string { return strings.TrimPrefix(r.String(), reasonPrefix) }

@@ -101,7 +101,8 @@ func (s *Store) foldArgs(from [2]string, before Point, events []*ledgerv1.Event,
 	args := make([]any, 7, 7+4*len(events))
 	clock := int64(0)
 	for _, e := range events {
-		link, record, err := linkAfter(after.Link, e)
+		record := appendOutcome(nil, e.GetOutcome())
+		link, err := linkAfter(after.Link, e, record)
 		if err != nil {
 			return Point{}, nil, err
 		}

@@ -27,13 +27,11 @@ const (
 	legsWord     = "legs"
 )
 
-// tailOf renders the tail; the same as apply.lua.
-func tailOf(o *ledgerv1.Outcome) string {
-	var b strings.Builder
+// appendTail renders the tail; the same as apply.lua.
+func appendTail(b []byte, o *ledgerv1.Outcome) []byte {
 	word := func(words ...string) {
 		for _, w := range words {
-			b.WriteByte('\t')
-			b.WriteString(w)
+			b = append(append(b, '\t'), w...)
 		}
 	}
 	if h := o.GetHold(); h != nil {
@@ -54,7 +52,7 @@ func tailOf(o *ledgerv1.Outcome) string {
 			word(leg.GetCounterAccount(), leg.GetAmount())
 		}
 	}
-	return b.String()
+	return b
 }
 
 // parseTail puts what a tail says into an outcome whose delta is set. It begins with a word, not with a tab.
@@ -104,7 +102,7 @@ func parseTail(o *ledgerv1.Outcome, tail string) error {
 			return fmt.Errorf("tail %q is not one of apply.lua", tail)
 		}
 	}
-	if tailOf(o) != "\t"+tail { // a word twice, or in another order
+	if string(appendTail(nil, o)) != "\t"+tail { // a word twice, or in another order
 		return fmt.Errorf("tail %q is not one of apply.lua", tail)
 	}
 	return nil
@@ -124,7 +122,7 @@ func booking(c *ledgerv1.Command) string {
 	if c.GetOperation() == ledgerv1.Operation_OPERATION_CREDIT {
 		o.TransferAccount = c.GetOrigin().GetAccount()
 	}
-	return tailOf(o)
+	return string(appendTail(nil, o))
 }
 
 // counterAccount is where the other side of a command goes; "" for @world, and in a capture for what the hold says.
