@@ -23,100 +23,90 @@ const accountBytes = 6
 // requested_at, source, reply_to, traceparent, and of a repair the run and the break that asked for it.
 func FingerprintOf(c *ledgerv1.Command) Fingerprint {
 	var room [512]byte // for most commands; hashing many small pieces costs more than copying them
-	h := fingerprinter{room[:0]}
-	h.text(c.GetAccount())
-	h.number(uint64(c.GetOperation()))
-	h.text(c.GetAmount())
-	h.text(c.GetCurrency())
-	h.text(c.GetCounterAccount())
-	h.text(c.GetReference())
-	h.text(c.GetDescription())
-	h.number(uint64(len(c.GetMetadata())))
+	p := hashed(room[:0])
+	p = p.text(c.GetAccount())
+	p = p.number(uint64(c.GetOperation()))
+	p = p.text(c.GetAmount())
+	p = p.text(c.GetCurrency())
+	p = p.text(c.GetCounterAccount())
+	p = p.text(c.GetReference())
+	p = p.text(c.GetDescription())
+	p = p.number(uint64(len(c.GetMetadata())))
 	if len(c.GetMetadata()) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(c.GetMetadata())) {
-			h.text(k)
-			h.text(c.GetMetadata()[k])
+			p = p.text(k)
+			p = p.text(c.GetMetadata()[k])
 		}
 	}
-	h.time(c.GetEffectiveTime())
-	h.time(c.GetDeadline())
-	h.optional(c.ExpectedSequence)
-	h.text(c.GetOpen().GetFloor())
-	h.text(c.GetOpen().GetCeiling())
-	h.time(c.GetHold().GetExpiresAt())
-	h.text(c.GetHoldId())
-	h.text(c.GetReverse().GetCommandId())
-	h.text(strconv.FormatBool(c.GetReverse().GetAllowOverdraft()))
+	p = p.time(c.GetEffectiveTime())
+	p = p.time(c.GetDeadline())
+	p = p.optional(c.ExpectedSequence)
+	p = p.text(c.GetOpen().GetFloor())
+	p = p.text(c.GetOpen().GetCeiling())
+	p = p.time(c.GetHold().GetExpiresAt())
+	p = p.text(c.GetHoldId())
+	p = p.text(c.GetReverse().GetCommandId())
+	p = p.text(strconv.FormatBool(c.GetReverse().GetAllowOverdraft()))
 	if limits := c.GetLimits(); limits != nil {
-		h.optionalText(limits.Floor)
-		h.optionalText(limits.Ceiling)
+		p = p.optionalText(limits.Floor)
+		p = p.optionalText(limits.Ceiling)
 	}
-	h.number(uint64(c.GetDirection()))
-	h.number(uint64(len(c.GetLegs())))
+	p = p.number(uint64(c.GetDirection()))
+	p = p.number(uint64(len(c.GetLegs())))
 	for _, leg := range c.GetLegs() {
-		h.text(leg.GetCounterAccount())
-		h.text(leg.GetAmount())
+		p = p.text(leg.GetCounterAccount())
+		p = p.text(leg.GetAmount())
 	}
-	h.text(c.GetOrigin().GetCommandId())
-	h.text(c.GetOrigin().GetAccount())
-	h.number(uint64(c.GetOrigin().GetReason()))
+	p = p.text(c.GetOrigin().GetCommandId())
+	p = p.text(c.GetOrigin().GetAccount())
+	p = p.number(uint64(c.GetOrigin().GetReason()))
 	if r := c.GetRepair(); r != nil {
-		h.snapshot(r.GetSeen())
-		h.snapshot(r.GetLog())
-		h.text(r.GetGeneration())
+		p = p.snapshot(r.GetSeen())
+		p = p.snapshot(r.GetLog())
+		p = p.text(r.GetGeneration())
 	}
-	payload, account := sha256.Sum256(h.payload), sha256.Sum256(append(h.payload[:0], c.GetAccount()...))
+	whole, account := sha256.Sum256(p), sha256.Sum256(append(p[:0], c.GetAccount()...))
 	var f Fingerprint
 	copy(f[:accountBytes], account[:])
-	copy(f[accountBytes:], payload[:])
+	copy(f[accountBytes:], whole[:])
 	return f
 }
 
-// fingerprinter collects what is hashed.
-type fingerprinter struct{ payload []byte }
+// hashed is what is hashed. Its methods return it longer: kept behind a pointer, it would be allocated for every command.
+type hashed []byte
 
-func (h *fingerprinter) number(n uint64) { h.payload = binary.BigEndian.AppendUint64(h.payload, n) }
+func (p hashed) number(n uint64) hashed { return binary.BigEndian.AppendUint64(p, n) }
 
-func (h *fingerprinter) text(s string) {
-	h.number(uint64(len(s)))
-	h.payload = append(h.payload, s...)
-}
+func (p hashed) text(s string) hashed { return append(p.number(uint64(len(s))), s...) }
 
-func (h *fingerprinter) optional(n *uint64) {
+func (p hashed) optional(n *uint64) hashed {
 	if n == nil {
-		h.text("")
-		return
+		return p.text("")
 	}
-	h.text("set")
-	h.number(*n)
+	return p.text("set").number(*n)
 }
 
-func (h *fingerprinter) optionalText(s *string) {
+func (p hashed) optionalText(s *string) hashed {
 	if s == nil {
-		h.text("")
-		return
+		return p.text("")
 	}
-	h.text("set" + *s)
+	return p.text("set" + *s)
 }
 
-func (h *fingerprinter) time(t *timestamppb.Timestamp) {
+func (p hashed) time(t *timestamppb.Timestamp) hashed {
 	if t == nil {
-		h.text("")
-		return
+		return p.text("")
 	}
-	h.text("set")
-	h.number(uint64(t.GetSeconds()))
-	h.number(uint64(t.GetNanos()))
+	return p.text("set").number(uint64(t.GetSeconds())).number(uint64(t.GetNanos()))
 }
 
-func (h *fingerprinter) snapshot(s *ledgerv1.AccountSnapshot) {
+func (p hashed) snapshot(s *ledgerv1.AccountSnapshot) hashed {
 	if s == nil {
-		h.text("")
-		return
+		return p.text("")
 	}
-	h.text("set")
-	h.number(s.GetSequence())
-	for _, text := range []string{s.GetBalance(), s.GetHeld(), s.GetFloor(), s.GetUnit(), s.GetCeiling(), s.GetStatus()} {
-		h.text(text)
+	p = p.text("set").number(s.GetSequence())
+	for _, text := range [...]string{s.GetBalance(), s.GetHeld(), s.GetFloor(), s.GetUnit(), s.GetCeiling(), s.GetStatus()} {
+		p = p.text(text)
 	}
+	return p
 }
