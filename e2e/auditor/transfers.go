@@ -107,6 +107,16 @@ func (v *Verdict) strand(b *Books, e *Expectation) {
 	}
 }
 
+// Stranded tells whether something is in transit for good: it came back to an account that cannot take it, or people booked it there.
+func (v *Verdict) Stranded() bool {
+	for _, sum := range v.stranded {
+		if sum.Sign() != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // add adds to a sum by unit.
 func add(sums map[string]*big.Int, unit string, amount *big.Int) {
 	if sums[unit] == nil {

@@ -145,7 +145,9 @@ func (w *world) judge(ctx context.Context, quiet bool) *auditor.Verdict {
 	if !quiet {
 		return verdict
 	}
-	w.askOthers(ctx)
+	if !verdict.Stranded() { // they want nothing in transit; the auditor knows what must be
+		w.askOthers(ctx)
+	}
 	report, err := w.reconcileOnce(ctx, w.reconcile)
 	if err != nil {
 		w.complain("reconcile: %v", err)
