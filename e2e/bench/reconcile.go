@@ -99,7 +99,7 @@ func (r *reconcileBench) once(ctx context.Context, mode string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	peak := watchPeak(cmd.Process.Pid)
+	peak, before := watchPeak(cmd.Process.Pid), r.clickHouseCPU()
 	if err := cmd.Wait(); err != nil {
 		return fmt.Errorf("%w: %.300s", err, &out)
 	}
@@ -120,6 +120,8 @@ func (r *reconcileBench) once(ctx context.Context, mode string) error {
 	for _, phase := range []string{"read", "log", "compare", "invariants", "write"} {
 		shares = append(shares, fmt.Sprintf("%s %d %%", phase, 100*run.PhasesMs[phase]/max(1, took.Milliseconds())))
 	}
+	r.report.Note("%s run: %.1f s of CPU in the reconciler, %.1f s in ClickHouse", mode,
+		(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), r.clickHouseCPU()-before)
 	r.report.Note("%s run took %s in %d slices: %s; memory at most %s in the reconciler, %s in ClickHouse", mode, took.Round(time.Millisecond), run.Slices,
 		strings.Join(shares, ", "), peak(), r.clickHousePeak())
 	return nil
@@ -131,6 +133,29 @@ func (r *reconcileBench) clickHousePeak() string {
 		return "unknown" // a server of the environment
 	}
 	return peakOf(r.engines.ClickHouse.PID())
+}
+
+// ticks per second in /proc, on every Linux that Go runs on.
+const ticks = 100
+
+// clickHouseCPU is the seconds of CPU that ClickHouse took so far; 0 where it is a server of the environment.
+func (r *reconcileBench) clickHouseCPU() float64 {
+	if r.engines.ClickHouse == nil {
+		return 0
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.engines.ClickHouse.PID()))
+	if err != nil {
+		return 0
+	}
+	_, after, _ := strings.Cut(string(stat), ") ") // the name may have blanks
+	words := strings.Fields(after)
+	const user, system = 11, 12
+	if len(words) <= system {
+		return 0
+	}
+	u, _ := strconv.ParseFloat(words[user], 64)
+	s, _ := strconv.ParseFloat(words[system], 64)
+	return (u + s) / ticks
 }
 
 // peakOf is the most memory that a process had so far, as Linux says.
@@ -292,7 +317,8 @@ func (s *shardFill) next(i, n int) (*ledgerv1.Event, error) {
 		Command: c, Fingerprint: fingerprint[:],
 		Outcome: &ledgerv1.Outcome{
 			CommandId: id, Account: account, Status: ledgerv1.Status_STATUS_APPLIED, Shard: uint32(s.shard), Position: s.link.Position + 1, Delta: delta, DecidedAt: timestamppb.New(s.at),
-			After: &ledgerv1.AccountState{Balance: balance, Held: "0", Floor: "0", Sequence: uint64(n + 1), Unit: "EUR/2", Status: "active", Available: balance},
+			BusinessDate: s.at.Format(time.DateOnly),
+			After:        &ledgerv1.AccountState{Balance: balance, Held: "0", Floor: "0", Sequence: uint64(n + 1), Unit: "EUR/2", Status: "active", Available: balance},
 		},
 	}
 	var err error
