@@ -108,7 +108,7 @@ func (w *Writer) decodeRecord(b *batch, p *part, r *kgo.Record) {
 // that was sent on the header of the time before.
 func askedAt(c *ledgerv1.Command, r *kgo.Record) time.Time {
 	asked := r.Timestamp
-	if at := c.GetRequestedAt(); at.CheckValid() == nil && at.AsTime().Before(asked) {
+	if at := c.GetRequestedAt(); at != nil && at.CheckValid() == nil && at.AsTime().Before(asked) {
 		asked = at.AsTime()
 	}
 	for _, h := range r.Headers {

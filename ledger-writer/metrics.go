@@ -11,6 +11,7 @@ import (
 // counters are the writer's metrics.
 type counters struct {
 	outcomes      *prometheus.CounterVec
+	applied       prometheus.Counter // one of outcomes, the usual one
 	repeats       prometheus.Counter
 	deadLetters   *prometheus.CounterVec
 	moved         prometheus.Counter
@@ -55,6 +56,7 @@ func newCounters(reg prometheus.Registerer) *counters {
 	m.lookedUp = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ledger_commands_looked_up_total", Help: "Commands of calls that were older than what Redis remembers, by what ClickHouse said: known (the outcome it had) or unknown (decided). Many: redeliveries come later than the dedupe window.",
 	}, []string{"answer"})
+	m.applied = m.outcomes.WithLabelValues("applied", "")
 	reg.MustRegister(m.lookedUp, m.evicting, m.outcomes, m.repeats, m.deadLetters, m.moved, m.givenUp, m.recoveries, m.applySeconds, m.commitSeconds)
 	return m
 }
@@ -64,7 +66,7 @@ func (m *counters) decided(d lua.Decision) {
 	case d.Kind != lua.Decided:
 		m.repeats.Inc()
 	case d.Outcome.GetStatus() == ledgerv1.Status_STATUS_APPLIED:
-		m.outcomes.WithLabelValues("applied", "").Inc()
+		m.applied.Inc()
 	default:
 		m.outcomes.WithLabelValues("rejected", reason.Of(d.Outcome.GetReason()).Code).Inc()
 	}

@@ -121,8 +121,9 @@ func detailOf(o *ledgerv1.Outcome) string {
 // publisher writes into one transaction and remembers the first error.
 type publisher struct {
 	session  *kgo.GroupTransactSession
-	patience time.Duration         // the broker gives the transaction up after it
-	failure  atomic.Pointer[error] // written by the client's promises
+	patience time.Duration            // the broker gives the transaction up after it
+	promise  func(*kgo.Record, error) // promised, made once
+	failure  atomic.Pointer[error]    // written by the client's promises
 }
 
 // open begins the transaction of a batch.
@@ -131,17 +132,21 @@ func (w *Writer) open() (*publisher, error) {
 		return nil, fmt.Errorf("%w: begin transaction: %w", errTenureOver, err)
 	}
 	w.inTxn = true
-	return &publisher{session: w.session, patience: w.cfg.TransactionTimeout}, nil
+	p := &publisher{session: w.session, patience: w.cfg.TransactionTimeout}
+	p.promise = p.promised
+	return p, nil
 }
 
 func (p *publisher) fail(err error) { p.failure.CompareAndSwap(nil, &err) }
 
-func (p *publisher) send(r *kgo.Record) {
-	p.session.Produce(context.Background(), r, func(r *kgo.Record, err error) { // never cancelled one by one: the whole transaction is aborted
-		if err != nil {
-			p.fail(fmt.Errorf("produce to %s/%d: %w", r.Topic, r.Partition, err))
-		}
-	})
+// send is never cancelled for one record: the whole transaction is aborted.
+func (p *publisher) send(r *kgo.Record) { p.session.Produce(context.Background(), r, p.promise) }
+
+// promised notes what became of one record.
+func (p *publisher) promised(r *kgo.Record, err error) {
+	if err != nil {
+		p.fail(fmt.Errorf("produce to %s/%d: %w", r.Topic, r.Partition, err))
+	}
 }
 
 func (p *publisher) message(topic string, partition int32, key []byte, kind, id string, m proto.Message) {
@@ -153,22 +158,33 @@ func (p *publisher) message(topic string, partition int32, key []byte, kind, id 
 	p.send(&kgo.Record{Topic: topic, Partition: partition, Key: key, Value: value, Headers: cloudevents.Headers(kind, id)})
 }
 
-// event writes an event. The command inside is the bytes as they came: decoding and encoding them again could lose what this version
-// does not know.
+// event writes an event.
 func (p *publisher) event(e *ledgerv1.Event, command []byte) {
+	r, err := eventRecord(e, command)
+	if err != nil {
+		p.fail(err)
+		return
+	}
+	p.send(r)
+}
+
+// eventRecord makes the record of an event. The command inside is the bytes as they came: decoding and encoding them again could lose what this
+// version does not know.
+func eventRecord(e *ledgerv1.Event, command []byte) (*kgo.Record, error) {
 	const commandField = 4 // Event.command
 	o := e.GetOutcome()
-	value, err := proto.Marshal(&ledgerv1.Event{Outcome: o, Chain: e.GetChain(), Fingerprint: e.GetFingerprint(), Head: e.GetHead()})
+	without := &ledgerv1.Event{Outcome: o, Chain: e.GetChain(), Fingerprint: e.GetFingerprint(), Head: e.GetHead()}
+	size := proto.Size(without)
+	value, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(make([]byte, 0, size+protowire.SizeTag(commandField)+protowire.SizeBytes(len(command))), without)
 	if err != nil {
-		p.fail(fmt.Errorf("encode event %d/%d: %w", o.GetShard(), o.GetPosition(), err))
-		return
+		return nil, fmt.Errorf("encode event %d/%d: %w", o.GetShard(), o.GetPosition(), err)
 	}
 	value = protowire.AppendTag(value, commandField, protowire.BytesType)
 	value = protowire.AppendBytes(value, command)
-	p.send(&kgo.Record{
+	return &kgo.Record{
 		Topic: topics.Events, Partition: int32(o.GetShard()), Key: []byte(o.GetAccount()), Value: value,
 		Headers: cloudevents.Headers("event", o.GetCommandId()),
-	})
+	}, nil
 }
 
 func (p *publisher) reply(shards int, r *ledgerv1.Reply) {
