@@ -22,58 +22,87 @@ func command(id string, operation ledgerv1.Operation, amount string) *ledgerv1.C
 	return &ledgerv1.Command{CommandId: id, Operation: operation, Account: hotAccount, Amount: amount, Currency: "EUR"}
 }
 
+// debit number i of 1.
+func debit(i int, account string) *ledgerv1.Command {
+	c := command("debit-"+strconv.Itoa(i), ledgerv1.Operation_OPERATION_DEBIT, "1")
+	c.Account = account
+	return c
+}
+
 func scripted(c *ledgerv1.Command) (lua.Command, error) {
 	body, err := proto.Marshal(c)
 	return lua.Command{Command: c, Fingerprint: lua.FingerprintOf(c), Body: body}, err
 }
 
-// Apply calls apply.lua as the writer does, depth commands to a call, on one account, for about the given time: debits of 1, with the outbox
-// trimmed after each call. It needs an empty shard 0.
-func Apply(ctx context.Context, store *lua.Store, depth int, lasting time.Duration) (perSecond float64, err error) {
-	const shard = 0
-	build, err := store.BeginBuild(ctx, shard, "bench")
+// applier calls apply.lua on shard 0 as the writer does, depth commands to a call, and trims the outbox after each.
+type applier struct {
+	store *lua.Store
+	depth int
+	head  lua.Head
+	done  int // debits
+}
+
+// newApplier makes shard 0, which must be empty.
+func newApplier(ctx context.Context, store *lua.Store, depth int) (*applier, error) {
+	build, err := store.BeginBuild(ctx, 0, "bench")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	if err := build.Swap(ctx); err != nil {
-		return 0, err
-	}
-	open, err := scripted(command("open", ledgerv1.Operation_OPERATION_OPEN, ""))
-	if err != nil {
-		return 0, err
-	}
-	fund, err := scripted(command("fund", ledgerv1.Operation_OPERATION_CREDIT, strconv.Itoa(hotFunds)))
-	if err != nil {
-		return 0, err
-	}
-	head, err := applyOnce(ctx, store, lua.Genesis, []lua.Command{open, fund})
-	if err != nil {
-		return 0, err
-	}
-	var spent time.Duration // making the commands is the callers' work and does not count
-	done := 0
-	for spent < lasting {
-		commands := make([]lua.Command, depth)
-		for i := range commands {
-			if commands[i], err = scripted(command("debit-"+strconv.Itoa(done+i), ledgerv1.Operation_OPERATION_DEBIT, "1")); err != nil {
-				return 0, err
-			}
-		}
-		start := time.Now()
-		if head, err = applyOnce(ctx, store, head, commands); err != nil {
+	return &applier{store: store, depth: depth, head: lua.Genesis}, build.Swap(ctx)
+}
+
+func (a *applier) call(ctx context.Context, commands ...*ledgerv1.Command) (took time.Duration, err error) {
+	call := make([]lua.Command, len(commands)) // making the commands is the callers' work and does not count
+	for i, c := range commands {
+		if call[i], err = scripted(c); err != nil {
 			return 0, err
 		}
-		spent += time.Since(start)
-		done += depth
 	}
-	account, ok, err := store.Account(ctx, shard, hotAccount)
+	start := time.Now()
+	a.head, err = applyOnce(ctx, a.store, a.head, call)
+	return time.Since(start), err
+}
+
+// debits makes calls for about the given time, of debits of 1 from the accounts that pick names.
+func (a *applier) debits(ctx context.Context, lasting time.Duration, pick func() string) (perSecond float64, err error) {
+	commands := make([]*ledgerv1.Command, a.depth)
+	var spent time.Duration
+	begun := a.done
+	for spent < lasting {
+		for i := range commands {
+			commands[i] = debit(a.done, pick())
+			a.done++
+		}
+		took, err := a.call(ctx, commands...)
+		if err != nil {
+			return 0, err
+		}
+		spent += took
+	}
+	return float64(a.done-begun) / spent.Seconds(), nil
+}
+
+// Apply measures apply.lua alone, on one account, for about the given time. It needs an empty shard 0.
+func Apply(ctx context.Context, store *lua.Store, depth int, lasting time.Duration) (perSecond float64, err error) {
+	a, err := newApplier(ctx, store, depth)
+	if err != nil {
+		return 0, err
+	}
+	open, fund := openAndFund(hotAccount)
+	if _, err := a.call(ctx, open, fund); err != nil {
+		return 0, err
+	}
+	if perSecond, err = a.debits(ctx, lasting, func() string { return hotAccount }); err != nil {
+		return 0, err
+	}
+	account, ok, err := store.Account(ctx, 0, hotAccount)
 	if err != nil || !ok {
 		return 0, fmt.Errorf("read the hot account: found %t: %w", ok, err)
 	}
-	if account.Balance != int64(hotFunds-done) || account.Sequence != uint64(done+2) {
-		return 0, fmt.Errorf("apply: balance %d at sequence %d after %d debits", account.Balance, account.Sequence, done)
+	if account.Balance != int64(hotFunds-a.done) || account.Sequence != uint64(a.done+2) {
+		return 0, fmt.Errorf("apply: balance %d at sequence %d after %d debits", account.Balance, account.Sequence, a.done)
 	}
-	return float64(done) / spent.Seconds(), nil
+	return perSecond, nil
 }
 
 func applyOnce(ctx context.Context, store *lua.Store, head lua.Head, commands []lua.Command) (lua.Head, error) {

@@ -7,68 +7,48 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/hotledger/hotledger/chassis/config"
-	"github.com/hotledger/hotledger/chassis/kafka"
-	"github.com/hotledger/hotledger/chassis/metrics"
-	writer "github.com/hotledger/hotledger/ledger-writer"
-	"github.com/hotledger/hotledger/lua"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 	"github.com/hotledger/hotledger/schemas/topics"
 )
 
-// HotAccount measures the whole path on one account: from the first command in Kafka to the last event committed in Kafka, with the writer,
-// Kafka, Redis and the load on the same cores. Then every event is read back: linked, one per command, the balance right.
-func HotAccount(ctx context.Context, environ []string, count int) (perSecond float64, err error) {
-	var cfg writer.Config
-	if err := config.Load("ledger-writer", &cfg, nil, environ); err != nil {
-		return 0, err
-	}
-	w, err := writer.New(cfg, zap.NewNop(), prometheus.NewRegistry(), metrics.NewHealth())
-	if err != nil {
-		return 0, err
-	}
-	client, err := kafka.NewClient(cfg.Kafka, zap.NewNop(), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(count+2))
-	if err != nil {
-		return 0, err
-	}
-	defer client.Close()
-	if _, err := kafka.EnsureTopics(ctx, cfg.Kafka, client); err != nil {
-		return 0, err
-	}
-	running, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- w.Run(running) }() // ends with stop
-	defer func() { stop(); err = errors.Join(err, <-ended) }()
-
-	load := hotLoad{client: client, shard: int32(topics.ShardOf(hotAccount, cfg.Kafka.Shards)), group: cfg.Group}
-	if err := load.send(ctx, command("open", ledgerv1.Operation_OPERATION_OPEN, ""), command("fund", ledgerv1.Operation_OPERATION_CREDIT, strconv.Itoa(hotFunds))); err != nil {
-		return 0, err
-	}
-	if err := load.waitCommitted(ctx, 2); err != nil { // the writer owns its shards and is warm
-		return 0, err
-	}
-	records, err := load.records(count)
-	if err != nil {
-		return 0, err
-	}
-	start := time.Now()
-	for _, r := range records {
-		client.Produce(ctx, r, nil) // a lost one shows in the count
-	}
-	if err := load.waitCommitted(ctx, int64(count+2)); err != nil {
-		return 0, err
-	}
-	took := time.Since(start)
-	return float64(count) / took.Seconds(), load.verify(ctx, cfg.Kafka, count)
+// Hot is what a load of one account took.
+type Hot struct {
+	PerSecond float64       // commands
+	CPU       time.Duration // of this process: writer, load, and Kafka where it is embedded
+	Bytes     int           // of all events, keys and values
 }
 
+// HotAccount measures the whole path on one account: from the first command in Kafka to the last event committed in Kafka, with the writer,
+// Kafka, Redis and the load on the same cores. Then every event is read back: linked, one per command, the balance right.
+func HotAccount(ctx context.Context, environ []string, count int) (_ Hot, err error) {
+	p, err := startPath(ctx, environ, 1, count)
+	if err != nil {
+		return Hot{}, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	load := p.load(hotAccount)
+	if err := load.fund(ctx, hotAccount); err != nil { // the writer owns its shards and is warm
+		return Hot{}, err
+	}
+	records, err := load.debits(hotAccount, count)
+	if err != nil {
+		return Hot{}, err
+	}
+	start, cpu := time.Now(), processCPU()
+	if err := load.push(ctx, records, count+2); err != nil {
+		return Hot{}, err
+	}
+	took, spent := time.Since(start), processCPU()-cpu
+	found, err := load.verifyHot(ctx, p, hotAccount, count)
+	return Hot{PerSecond: float64(count) / took.Seconds(), CPU: spent, Bytes: found.bytes}, err
+}
+
+// hotLoad loads one shard.
 type hotLoad struct {
 	client *kgo.Client
 	shard  int32
@@ -80,11 +60,32 @@ func (l hotLoad) record(c *ledgerv1.Command) (*kgo.Record, error) {
 	return &kgo.Record{Topic: topics.Commands, Partition: l.shard, Key: []byte(c.GetAccount()), Value: value}, err
 }
 
-func (l hotLoad) records(count int) ([]*kgo.Record, error) {
+// fund opens an account with more than a run can use up.
+func (l hotLoad) fund(ctx context.Context, account string) error {
+	open, credit := openAndFund(account)
+	if err := l.send(ctx, open, credit); err != nil {
+		return err
+	}
+	return l.waitCommitted(ctx, 2)
+}
+
+// openAndFund are the first two commands of an account.
+func openAndFund(account string) (open, credit *ledgerv1.Command) {
+	open = command("open "+account, ledgerv1.Operation_OPERATION_OPEN, "")
+	credit = command("fund "+account, ledgerv1.Operation_OPERATION_CREDIT, strconv.Itoa(hotFunds))
+	open.Account, credit.Account = account, account
+	return open, credit
+}
+
+func (l hotLoad) debits(account string, count int) ([]*kgo.Record, error) {
+	return l.records(count, func(i int) *ledgerv1.Command { return debit(i, account) })
+}
+
+func (l hotLoad) records(count int, make1 func(i int) *ledgerv1.Command) ([]*kgo.Record, error) {
 	records := make([]*kgo.Record, count)
 	for i := range records {
 		var err error
-		if records[i], err = l.record(command("debit-"+strconv.Itoa(i), ledgerv1.Operation_OPERATION_DEBIT, "1")); err != nil {
+		if records[i], err = l.record(make1(i)); err != nil {
 			return nil, err
 		}
 	}
@@ -106,7 +107,6 @@ func (l hotLoad) send(ctx context.Context, commands ...*ledgerv1.Command) error 
 
 // waitCommitted waits until the writer has committed that many commands of the shard: their events are committed with them.
 func (l hotLoad) waitCommitted(ctx context.Context, offset int64) error {
-	const look = 5 * time.Millisecond // well below what is measured
 	admin := kadm.NewClient(l.client)
 	for {
 		offsets, err := admin.FetchOffsets(ctx, l.group)
@@ -116,48 +116,27 @@ func (l hotLoad) waitCommitted(ctx context.Context, offset int64) error {
 		if at, ok := offsets.Lookup(topics.Commands, l.shard); ok && at.At >= offset {
 			return nil
 		}
-		select {
-		case <-time.After(look):
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %d commands: %w", offset, ctx.Err())
+		if err := pause(ctx); err != nil {
+			return fmt.Errorf("wait for %d commands: %w", offset, err)
 		}
 	}
 }
 
-func (l hotLoad) verify(ctx context.Context, cfg kafka.Config, count int) error {
-	reader, err := kafka.NewClient(cfg, zap.NewNop(), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topics.Events: {l.shard: kgo.NewOffset().AtStart()}}))
-	if err != nil {
-		return err
+// pause is between two looks, and well below what is measured. It ends with ctx.
+func pause(ctx context.Context) error {
+	select {
+	case <-time.After(5 * time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	defer reader.Close()
-	link, seen, balance := lua.FirstLink, map[string]bool{}, int64(0)
-	for len(seen) < count+2 {
-		fetches := reader.PollFetches(ctx)
-		if err := fetches.Err(); err != nil {
-			return err
-		}
-		for _, r := range fetches.Records() {
-			e := &ledgerv1.Event{}
-			if err := proto.Unmarshal(r.Value, e); err != nil {
-				return err
-			}
-			if link, err = lua.LinkAfter(link, e); err != nil {
-				return err
-			}
-			o := e.GetOutcome()
-			delta, err := strconv.ParseInt(o.GetDelta(), 10, 64)
-			if err != nil {
-				return err
-			}
-			balance += delta
-			if seen[o.GetCommandId()] || o.GetStatus() != ledgerv1.Status_STATUS_APPLIED || o.GetAfter().GetBalance() != strconv.FormatInt(balance, 10) {
-				return fmt.Errorf("event %d of %s is wrong", o.GetPosition(), o.GetCommandId())
-			}
-			seen[o.GetCommandId()] = true
-		}
+}
+
+// verifyHot reads back what fund and debits of 1 left.
+func (l hotLoad) verifyHot(ctx context.Context, p *path, account string, count int) (log, error) {
+	found, err := l.readBack(ctx, p.cfg.Kafka, count+2)
+	if b := found.books[account]; err == nil && (b == nil || b.balance != int64(hotFunds-count) || b.sequence != uint64(count+2)) {
+		err = fmt.Errorf("account %s: %+v after %d debits", account, b, count)
 	}
-	if want := int64(hotFunds - count); balance != want {
-		return fmt.Errorf("hot account: balance %d, want %d", balance, want)
-	}
-	return nil
+	return found, err
 }

@@ -16,20 +16,15 @@ import (
 // Memory measures what Redis keeps: bytes per idle account (with the outcome of its opening taken off), and bytes per remembered command id, over count of
 // each. Ids are UUIDs of 36 bytes, accounts 12 bytes, as callers send them. It needs an empty shard 0.
 func Memory(ctx context.Context, rdb *redis.Client, count int) (perAccount, perID float64, err error) {
-	store := lua.New(rdb)
-	build, err := store.BeginBuild(ctx, 0, "bench")
+	a, err := newApplier(ctx, lua.New(rdb), depth)
 	if err != nil {
-		return 0, 0, err
-	}
-	if err := build.Swap(ctx); err != nil {
 		return 0, 0, err
 	}
 	before, err := usedMemory(ctx, rdb)
 	if err != nil {
 		return 0, 0, err
 	}
-	head := lua.Genesis
-	head, err = fill(ctx, store, head, count, func(i int) *ledgerv1.Command {
+	err = a.fill(ctx, count, func(i int) *ledgerv1.Command {
 		return &ledgerv1.Command{CommandId: uuidLike(i), Operation: ledgerv1.Operation_OPERATION_OPEN, Account: fmt.Sprintf("acct-%07d", i), Currency: "EUR"}
 	})
 	if err != nil {
@@ -39,7 +34,7 @@ func Memory(ctx context.Context, rdb *redis.Client, count int) (perAccount, perI
 	if err != nil {
 		return 0, 0, err
 	}
-	_, err = fill(ctx, store, head, count, func(i int) *ledgerv1.Command {
+	err = a.fill(ctx, count, func(i int) *ledgerv1.Command {
 		return &ledgerv1.Command{CommandId: uuidLike(count + i), Operation: ledgerv1.Operation_OPERATION_CREDIT, Account: "acct-0000000", Currency: "EUR", Amount: strconv.Itoa(1 + i%9999)}
 	})
 	if err != nil {
@@ -56,23 +51,19 @@ func Memory(ctx context.Context, rdb *redis.Client, count int) (perAccount, perI
 
 func uuidLike(i int) string { return fmt.Sprintf("01a229cd-2585-77d4-88b9-%012d", i) }
 
-func fill(ctx context.Context, store *lua.Store, head lua.Head, count int, make func(i int) *ledgerv1.Command) (lua.Head, error) {
+// fill applies count commands.
+func (a *applier) fill(ctx context.Context, count int, make1 func(i int) *ledgerv1.Command) error {
 	for done := 0; done < count; {
-		var commands []lua.Command
-		for len(commands) < depth && done < count {
-			c, err := scripted(make(done))
-			if err != nil {
-				return head, err
-			}
-			commands = append(commands, c)
+		var commands []*ledgerv1.Command
+		for len(commands) < a.depth && done < count {
+			commands = append(commands, make1(done))
 			done++
 		}
-		var err error
-		if head, err = applyOnce(ctx, store, head, commands); err != nil {
-			return head, err
+		if _, err := a.call(ctx, commands...); err != nil {
+			return err
 		}
 	}
-	return head, nil
+	return nil
 }
 
 // usedMemory waits until the dictionaries have finished to grow step by step: half-moved ones are counted twice.

@@ -28,14 +28,22 @@ type Report struct {
 // NewReport prints to out.
 func NewReport(out io.Writer) *Report { return &Report{out: out, values: map[string]float64{}} }
 
-// Add prints one figure. Its reference must have been added before.
+// Add prints one figure. Its reference has been added before.
 func (r *Report) Add(f Figure) {
 	r.values[f.Name] = f.Value
 	ratio, reference := 1.0, "-"
-	if f.Reference != "" {
-		ratio, reference = f.Value/r.values[f.Reference], f.Reference
+	if value := r.values[f.Reference]; value != 0 { // 0: this run left it out
+		ratio, reference = f.Value/value, f.Reference
 	}
-	_, _ = fmt.Fprintf(r.out, "%s %.0f %s %.3g %s\n", f.Name, f.Value, f.Unit, ratio, reference)
+	_, _ = fmt.Fprintf(r.out, "%s %s %s %.3g %s\n", f.Name, number(f.Value), f.Unit, ratio, reference)
+}
+
+// number has three digits at least.
+func number(v float64) string {
+	if v < 100 {
+		return fmt.Sprintf("%.3g", v)
+	}
+	return fmt.Sprintf("%.0f", v)
 }
 
 // Note prints a line that explains a figure; it begins with # so that programs skip it.

@@ -2,31 +2,39 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotledger/hotledger/e2e/stack"
 	"github.com/hotledger/hotledger/lua"
+	"github.com/hotledger/hotledger/sandbox"
 )
 
 // Size is how long and how much.
 type Size struct {
-	Lasting  time.Duration // of each figure of one engine alone
-	Commands int           // of the whole path
-	Kept     int           // accounts, and command ids, of the memory figures
-	Rebuilt  []int         // accounts of each rebuild; ClickHouse is started for it
-	Compared []int         // accounts of each reconciliation, with ten events each; likewise
+	Lasting    time.Duration // of each figure of one engine alone, and of each rate of the latencies
+	Commands   int           // of the whole path
+	Kept       int           // accounts, and command ids, of the memory figures
+	Remembered []int         // accounts, and command ids, of a shard on which apply.lua is measured
+	Accounts   int           // of the whole path over many
+	Projected  int           // events
+	Apache     bool          // latencies on the real Kafka, too
+	Rebuilt    []int         // accounts of each rebuild; ClickHouse is started for it
+	Compared   []int         // accounts of each reconciliation, with ten events each; likewise
 }
 
 // The two sizes.
 var (
-	Quick = Size{Lasting: 2 * time.Second, Commands: 100_000, Kept: 20_000}
-	Full  = Size{Lasting: 15 * time.Second, Commands: 2_000_000, Kept: 500_000, Rebuilt: []int{5_000, 50_000, 500_000},
-		Compared: []int{10_000, 1_000_000}}
+	Quick = Size{Lasting: 2 * time.Second, Commands: 100_000, Kept: 20_000, Remembered: []int{2_000, 20_000}, Accounts: 20_000, Projected: 100_000}
+	Full  = Size{Lasting: 15 * time.Second, Commands: 2_000_000, Kept: 500_000, Remembered: []int{10_000, 1_000_000}, Accounts: 1_000_000,
+		Projected: 2_000_000, Apache: true, Rebuilt: []int{5_000, 50_000, 500_000}, Compared: []int{10_000, 1_000_000}}
 )
 
 const (
@@ -38,53 +46,64 @@ const (
 
 // bench is one run on private engines.
 type bench struct {
-	size    Size
-	engines *stack.Engines
-	rdb     *redis.Client
-	report  *Report
+	size   Size
+	rdb    *redis.Client
+	report *Report
 }
 
-// Run measures everything and prints it.
-func Run(ctx context.Context, size Size, out io.Writer) error {
+// figures are the steps of a run, in their order: references first.
+var figures = []struct {
+	name    string
+	measure func(*bench, context.Context) error
+}{
+	{"literature_script", (*bench).literature}, {"watch_multi", (*bench).watchMulti}, {"postgres_for_update", (*bench).postgres},
+	{"apply", (*bench).apply}, {"hot_account", (*bench).hotAccount}, {"memory", (*bench).memory}, {"grown", (*bench).grown},
+	{"zipf_accounts", (*bench).zipf}, {"latency", (*bench).latency}, {"projector", (*bench).projector}, {"shards", (*bench).shards},
+	{"rebuild", (*bench).rebuild}, {"reconcile", (*bench).reconcile},
+}
+
+// Run measures everything, or only some steps of it, and prints it.
+func Run(ctx context.Context, size Size, only []string, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "hotledger-bench-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	engines, err := stack.Start(ctx, stack.Options{Shards: 1, Kafka: true, Redis: true, Dir: dir})
+	server, err := sandbox.StartRedis(ctx, sandbox.RedisOptions{Dir: dir})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = engines.Close() }()
-	rdb := redis.NewClient(&redis.Options{Addr: engines.Redis.Addr(), MaxRetries: -1, ReadTimeout: time.Minute, PoolSize: clients})
+	defer func() { _ = server.Stop() }()
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), MaxRetries: -1, ReadTimeout: time.Minute, PoolSize: clients})
 	defer func() { _ = rdb.Close() }()
-	b := &bench{size: size, engines: engines, rdb: rdb, report: NewReport(out)}
+	b := &bench{size: size, rdb: rdb, report: NewReport(out)}
 	b.report.Note("one account; %d commands to a round trip, or %d clients that wait for each answer; engines and load on the same cores", depth, clients)
-	for _, step := range []struct {
-		name    string
-		measure func(context.Context) error
-	}{
-		{"literature_script", b.literature}, {"watch_multi", b.watchMulti}, {"postgres_for_update", b.postgres},
-		{"apply", b.apply}, {"hot_account", b.hotAccount}, {"memory", b.memory},
-	} {
+	for _, step := range figures {
+		if len(only) > 0 && !slices.Contains(only, step.name) {
+			continue
+		}
 		if err := rdb.FlushAll(ctx).Err(); err != nil {
 			return err
 		}
-		if err := step.measure(ctx); err != nil {
+		if err := step.measure(b, ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
-	for _, accounts := range size.Rebuilt {
-		if err := Rebuild(ctx, accounts, b.report); err != nil {
-			return fmt.Errorf("rebuild of %d accounts: %w", accounts, err)
-		}
-	}
-	for _, accounts := range size.Compared {
-		if err := Reconcile(ctx, accounts, b.report); err != nil {
-			return fmt.Errorf("reconciliation of %d accounts: %w", accounts, err)
-		}
-	}
 	return nil
+}
+
+// with starts engines of one step's own, and ends them after it.
+func (b *bench) with(ctx context.Context, o stack.Options, measure func(*stack.Engines) error) (err error) {
+	if o.Dir, err = os.MkdirTemp("", "hotledger-bench-"); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(o.Dir) }()
+	engines, err := stack.Start(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engines.Close()) }()
+	return measure(engines)
 }
 
 func (b *bench) literature(ctx context.Context) error {
@@ -112,15 +131,107 @@ func (b *bench) apply(ctx context.Context) error {
 }
 
 func (b *bench) hotAccount(ctx context.Context) error {
-	value, err := HotAccount(ctx, b.engines.Environ, b.size.Commands)
-	b.report.Add(Figure{Name: "hot_account", Value: value, Unit: "commands/s", Reference: "literature_script"})
-	b.report.Add(Figure{Name: "hot_account_beside_postgres", Value: value, Unit: "commands/s", Reference: "postgres_for_update"})
-	return err
+	return b.with(ctx, onePath, func(e *stack.Engines) error {
+		rdb := redis.NewClient(&redis.Options{Addr: e.Redis.Addr()})
+		defer func() { _ = rdb.Close() }()
+		hot, err := HotAccount(ctx, e.Environ, b.size.Commands)
+		if err != nil {
+			return err
+		}
+		spent, err := redisCPU(ctx, rdb)
+		b.report.Add(Figure{Name: "hot_account", Value: hot.PerSecond, Unit: "commands/s", Reference: "literature_script"})
+		b.report.Add(Figure{Name: "hot_account_beside_postgres", Value: hot.PerSecond, Unit: "commands/s", Reference: "postgres_for_update"})
+		b.report.Add(Figure{Name: "hot_account_redis", Value: float64(spent.Microseconds()) / float64(b.size.Commands), Unit: "us/command"})
+		b.report.Add(Figure{Name: "hot_account_go", Value: float64(hot.CPU.Microseconds()) / float64(b.size.Commands), Unit: "us/command"})
+		b.report.Add(Figure{Name: "hot_account_event", Value: float64(hot.Bytes) / float64(b.size.Commands+2), Unit: "bytes"})
+		return err
+	})
 }
+
+// onePath is what the whole path on one shard needs.
+var onePath = stack.Options{Shards: 1, Kafka: true, Redis: true}
 
 func (b *bench) memory(ctx context.Context) error {
 	account, id, err := Memory(ctx, b.rdb, b.size.Kept)
 	b.report.Add(Figure{Name: "bytes_per_account", Value: account, Unit: "bytes"})
 	b.report.Add(Figure{Name: "bytes_per_command_id", Value: id, Unit: "bytes"})
 	return err
+}
+
+func (b *bench) grown(ctx context.Context) error {
+	reference := ""
+	for _, accounts := range b.size.Remembered {
+		if err := b.rdb.FlushAll(ctx).Err(); err != nil {
+			return err
+		}
+		alike, byZipf, err := Grown(ctx, b.rdb, accounts, b.size.Lasting)
+		if err != nil {
+			return err
+		}
+		name := "apply_alike_" + short(accounts)
+		b.report.Add(Figure{Name: name, Value: alike, Unit: "commands/s", Reference: reference})
+		b.report.Add(Figure{Name: "apply_zipf_" + short(accounts), Value: byZipf, Unit: "commands/s", Reference: "apply"})
+		if reference == "" {
+			reference = name
+		}
+	}
+	return nil
+}
+
+// short writes 10k for 10,000.
+func short(n int) string {
+	switch {
+	case n >= 1_000_000 && n%1_000_000 == 0:
+		return fmt.Sprintf("%dm", n/1_000_000)
+	case n >= 1_000 && n%1_000 == 0:
+		return fmt.Sprintf("%dk", n/1_000)
+	}
+	return strconv.Itoa(n)
+}
+
+func (b *bench) zipf(ctx context.Context) error {
+	return b.with(ctx, onePath, func(e *stack.Engines) error {
+		value, err := ZipfAccounts(ctx, e.Environ, b.size.Accounts, b.size.Commands)
+		b.report.Add(Figure{Name: "zipf_accounts", Value: value, Unit: "commands/s", Reference: "hot_account"})
+		return err
+	})
+}
+
+func (b *bench) latency(ctx context.Context) error {
+	measure := func(kafka string) func(*stack.Engines) error {
+		return func(e *stack.Engines) error { return Latency(ctx, e.Environ, kafka, b.size.Lasting, b.report) }
+	}
+	if err := b.with(ctx, onePath, measure("kfake")); err != nil || !b.size.Apache {
+		return err
+	}
+	apache := onePath
+	apache.Apache = true
+	return b.with(ctx, apache, measure("apache"))
+}
+
+func (b *bench) projector(ctx context.Context) error {
+	p, err := Projector(ctx, b.size.Projected)
+	b.report.Add(Figure{Name: "projector", Value: p.PerCore, Unit: "events/s/core", Reference: "hot_account"})
+	b.report.Note("projector: %.0f events/s, ClickHouse and Kafka on the same cores; the process held %d MiB at most", p.PerSecond, p.PeakMemory>>20)
+	return err
+}
+
+func (b *bench) shards(ctx context.Context) error { return Shards(ctx, b.size.Commands, b.report) }
+
+func (b *bench) rebuild(ctx context.Context) error {
+	for _, accounts := range b.size.Rebuilt {
+		if err := Rebuild(ctx, accounts, b.report); err != nil {
+			return fmt.Errorf("%d accounts: %w", accounts, err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) reconcile(ctx context.Context) error {
+	for _, accounts := range b.size.Compared {
+		if err := Reconcile(ctx, accounts, b.report); err != nil {
+			return fmt.Errorf("%d accounts: %w", accounts, err)
+		}
+	}
+	return nil
 }

@@ -15,6 +15,7 @@ func main() { run.Main("bench", start) }
 
 func start(ctx context.Context, args []string) error {
 	quick := false
+	var only []string
 	var compared []int
 	command := &cobra.Command{
 		Use: "bench", Short: "Print figures: name value unit ratio reference", Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
@@ -31,10 +32,11 @@ func start(ctx context.Context, args []string) error {
 			if len(compared) > 0 {
 				return nil
 			}
-			return bench.Run(cmd.Context(), size, os.Stdout)
+			return bench.Run(cmd.Context(), size, only, os.Stdout)
 		},
 	}
 	command.Flags().BoolVar(&quick, "quick", false, "short runs, for a look and for CI")
+	command.Flags().StringSliceVar(&only, "only", nil, "these steps alone, such as latency,projector")
 	command.Flags().IntSliceVar(&compared, "reconcile", nil, "reconciliations of so many accounts, and nothing else")
 	command.SetArgs(args)
 	return command.ExecuteContext(ctx)

@@ -1,0 +1,108 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/hotledger/hotledger/e2e/stack"
+	"github.com/hotledger/hotledger/projector"
+	"github.com/hotledger/hotledger/sandbox"
+)
+
+// Projected is what a projector did.
+type Projected struct {
+	PerCore    float64 // events per second of CPU of the projector's process, which does nothing else
+	PerSecond  float64
+	PeakMemory uint64 // bytes that the Go runtime held at most
+}
+
+// Projector measures how fast events that are in Kafka get into ClickHouse, with fsync, by one worker on one shard. Kafka and ClickHouse have
+// processes of their own. Every event must be a row, once.
+func Projector(ctx context.Context, events int) (_ Projected, err error) {
+	dir, err := os.MkdirTemp("", "hotledger-projector-")
+	if err != nil {
+		return Projected{}, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	broker, err := sandbox.StartKafkaProcess(ctx, sandbox.KafkaOptions{})
+	if err != nil {
+		return Projected{}, err
+	}
+	defer func() { err = errors.Join(err, broker.Stop()) }()
+	engines, err := stack.Start(ctx, stack.Options{Shards: 1, Redis: true, ClickHouse: true, Dir: dir})
+	if err != nil {
+		return Projected{}, err
+	}
+	defer func() { err = errors.Join(err, engines.Close()) }()
+	engines.Environ = append(engines.Environ, "KAFKA_BROKERS="+strings.Join(broker.Addrs(), ","))
+	if _, err := HotAccount(ctx, engines.Environ, events-2); err != nil { // and what opens and funds it
+		return Projected{}, err
+	}
+	ledger, err := stack.Connect(engines, zap.NewNop())
+	if err != nil {
+		return Projected{}, err
+	}
+	defer func() { err = errors.Join(err, ledger.Close()) }()
+	if err := projector.Migrate(ctx, ledger.Projector); err != nil {
+		return Projected{}, err
+	}
+	runtime.GC()
+	debug.FreeOSMemory()
+	peak := watchMemory()
+	start, cpu := time.Now(), processCPU()
+	stop, err := ledger.StartProjector()
+	if err != nil {
+		return Projected{}, err
+	}
+	err = ledger.AwaitProjected(ctx, []uint64{uint64(events)})
+	took, spent := time.Since(start), processCPU()-cpu
+	p := Projected{PerCore: float64(events) / spent.Seconds(), PerSecond: float64(events) / took.Seconds(), PeakMemory: peak()}
+	if err = errors.Join(err, stop()); err != nil {
+		return p, err
+	}
+	var rows, positions uint64
+	var total int64
+	query := fmt.Sprintf("SELECT count(), uniqExact(position), sum(delta) FROM %s.events", ledger.Projector.ClickHouse.Database)
+	if err := ledger.ClickHouse.QueryRow(ctx, query).Scan(&rows, &positions, &total); err != nil {
+		return p, err
+	}
+	if rows != uint64(events) || positions != rows || total != int64(hotFunds-(events-2)) {
+		return p, fmt.Errorf("projector: %d rows, %d positions, %d in all, of %d events", rows, positions, total, events)
+	}
+	return p, nil
+}
+
+// watchMemory looks at what the Go runtime holds, until the returned func is called, which tells the most that it saw.
+func watchMemory() (peak func() uint64) {
+	const look = 20 * time.Millisecond
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	done := make(chan struct{})
+	var most uint64
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for {
+			metrics.Read(samples)
+			most = max(most, samples[0].Value.Uint64()-samples[1].Value.Uint64())
+			select {
+			case <-time.After(look):
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() uint64 {
+		close(done)
+		watching.Wait()
+		return most
+	}
+}
