@@ -34,7 +34,8 @@ const (
 	Reason_REASON_LIMIT_EXCEEDED     Reason = 5
 	Reason_REASON_SEQUENCE_MISMATCH  Reason = 6
 	Reason_REASON_DEADLINE_PASSED    Reason = 7
-	// The id is known with another payload. Answered, never recorded: the first outcome stands.
+	// The id is known with another payload. Answered, not recorded: the first outcome stands. Recorded only where it is the id of a hold that is
+	// still open, while its outcome is forgotten.
 	Reason_REASON_COMMAND_ID_REUSED       Reason = 8
 	Reason_REASON_INVALID_COMMAND_ID      Reason = 9
 	Reason_REASON_INVALID_OPERATION       Reason = 10
