@@ -57,7 +57,7 @@ var figures = []struct {
 	measure func(*bench, context.Context) error
 }{
 	{"literature_script", (*bench).literature}, {"watch_multi", (*bench).watchMulti}, {"postgres_for_update", (*bench).postgres},
-	{"apply", (*bench).apply}, {"hot_account", (*bench).hotAccount}, {"memory", (*bench).memory}, {"grown", (*bench).grown},
+	{"apply", (*bench).apply}, {"verbs", (*bench).verbs}, {"hot_account", (*bench).hotAccount}, {"memory", (*bench).memory}, {"grown", (*bench).grown},
 	{"zipf_accounts", (*bench).zipf}, {"latency", (*bench).latency}, {"projector", (*bench).projector}, {"shards", (*bench).shards},
 	{"rebuild", (*bench).rebuild}, {"reconcile", (*bench).reconcile},
 }
