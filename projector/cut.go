@@ -13,7 +13,7 @@ import (
 
 // batch is a contiguous range of the log, [from, to], that becomes one block.
 type batch struct {
-	rows    rows
+	rows    *rows
 	from    uint64
 	head    lua.Link // after the last row: to is head.Position
 	offset  int64    // Kafka offset of the last row
@@ -21,7 +21,12 @@ type batch struct {
 	bytes   int // of the events as they were on the wire
 }
 
-func (b *batch) len() int { return len(b.rows.position) }
+func (b *batch) len() int {
+	if b.rows == nil {
+		return 0
+	}
+	return len(b.rows.position)
+}
 
 // bounds end a batch.
 type bounds struct {
@@ -53,7 +58,7 @@ func (w *worker) cutRange(ctx context.Context, m mark) (*batch, error) {
 }
 
 func (w *worker) read(ctx context.Context, limit bounds) (*batch, error) {
-	b := &batch{head: w.head, from: w.head.Position + 1}
+	b := &batch{rows: newRows(), head: w.head, from: w.head.Position + 1}
 	waiting := ctx
 	if limit.wait > 0 {
 		var cancel context.CancelFunc

@@ -106,6 +106,7 @@ func (w *worker) advance(b *batch) {
 	w.reached.Store(b.offset + 1)
 	w.unacknowledged = true
 	w.metrics.reached(w.shard, b.head.Position, b.logTime)
+	b.rows.free()
 }
 
 // confirm looks at the watermark before a commit tells anybody that the rows are there, and before more rows go on top of them.
