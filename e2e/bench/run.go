@@ -33,8 +33,8 @@ type Size struct {
 // The two sizes.
 var (
 	Quick = Size{Lasting: 2 * time.Second, Commands: 100_000, Kept: 20_000, Remembered: []int{2_000, 20_000}, Accounts: 20_000, Projected: 100_000}
-	Full  = Size{Lasting: 15 * time.Second, Commands: 2_000_000, Kept: 500_000, Remembered: []int{10_000, 1_000_000}, Accounts: 1_000_000,
-		Projected: 2_000_000, Apache: true, Rebuilt: []int{5_000, 50_000, 500_000}, Compared: []int{10_000, 1_000_000}}
+	Full  = Size{Lasting: 10 * time.Second, Commands: 1_000_000, Kept: 500_000, Remembered: []int{10_000, 1_000_000}, Accounts: 1_000_000,
+		Projected: 1_000_000, Apache: true, Rebuilt: []int{5_000, 50_000, 500_000}, Compared: []int{10_000, 1_000_000}}
 )
 
 const (
