@@ -36,7 +36,7 @@ test-kafka: engines kafka-jars $(GOTESTSUM) ## the end-to-end tests, each on an 
 	@scripts/install-engines.sh hledger bean-check:beancount
 	cd e2e && LEDGER_TEST_KAFKA=apache $(GOTESTSUM) --format testname -- -race -timeout 40m .
 
-bench: engines postgres ## every figure, about ten minutes: name value unit ratio reference
+bench: engines kafka-jars postgres ## every figure, about fifteen minutes: name value unit ratio reference
 	@cd e2e && go run ./cmd/bench
 
 model: ## the protocol of one shard and of transfers between two, state by state
