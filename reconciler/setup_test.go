@@ -367,8 +367,12 @@ func (w *world) rebuild(shard int, generation string) {
 	defer w.mu.Unlock()
 	build, err := w.store.BeginBuild(w.ctx, shard, generation)
 	w.must(err)
-	for part := range slices.Chunk(w.log[shard], lua.EventsMax) {
-		w.must(build.Add(w.ctx, part))
+	begun := 0
+	for i, e := range w.log[shard] {
+		if _, ends := lua.PointOf(e); ends { // one call after the other
+			w.must(build.Add(w.ctx, w.log[shard][begun:i+1]))
+			begun = i + 1
+		}
 	}
 	w.must(build.Swap(w.ctx))
 }
