@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -73,19 +74,18 @@ func (p *path) close() error {
 	return errors.Join(problems...)
 }
 
-// awaitMembers waits until so many writers share the shards.
+// awaitMembers waits until so many writers share the shards. A fresh broker has no coordinator at first.
 func (p *path) awaitMembers(ctx context.Context, writers int) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	admin := kadm.NewClient(p.client)
 	for {
 		groups, err := admin.DescribeGroups(ctx, p.cfg.Group)
-		if err != nil {
-			return err
-		}
-		if g := groups[p.cfg.Group]; g.State == "Stable" && len(g.Members) == writers {
+		if g := groups[p.cfg.Group]; err == nil && g.State == "Stable" && len(g.Members) == writers {
 			return nil
 		}
-		if err := pause(ctx); err != nil {
-			return fmt.Errorf("wait for %d writers: %w", writers, err)
+		if ended := pause(ctx); ended != nil {
+			return fmt.Errorf("wait for %d writers: %w", writers, errors.Join(ended, err))
 		}
 	}
 }

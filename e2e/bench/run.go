@@ -192,8 +192,11 @@ func short(n int) string {
 func (b *bench) zipf(ctx context.Context) error {
 	return b.with(ctx, onePath, func(e *stack.Engines) error {
 		value, err := ZipfAccounts(ctx, e.Environ, b.size.Accounts, b.size.Commands)
+		if err != nil {
+			return err
+		}
 		b.report.Add(Figure{Name: "zipf_accounts", Value: value, Unit: "commands/s", Reference: "hot_account"})
-		return err
+		return nil
 	})
 }
 
@@ -211,9 +214,12 @@ func (b *bench) latency(ctx context.Context) error {
 
 func (b *bench) projector(ctx context.Context) error {
 	p, err := Projector(ctx, b.size.Projected)
+	if err != nil {
+		return err
+	}
 	b.report.Add(Figure{Name: "projector", Value: p.PerCore, Unit: "events/s/core", Reference: "hot_account"})
 	b.report.Note("projector: %.0f events/s, ClickHouse and Kafka on the same cores; the process held %d MiB at most", p.PerSecond, p.PeakMemory>>20)
-	return err
+	return nil
 }
 
 func (b *bench) shards(ctx context.Context) error { return Shards(ctx, b.size.Commands, b.report) }
