@@ -60,13 +60,13 @@ func applyPairs(ctx context.Context, store *lua.Store, lasting time.Duration, pa
 	if _, err := a.call(ctx, open, fund, other); err != nil {
 		return 0, err
 	}
-	commands := make([]*ledgerv1.Command, depth)
+	commands := make([]*ledgerv1.Command, 0, depth)
 	pairs := 0
 	var spent time.Duration
 	for spent < lasting {
-		for i := 0; i < depth; i += 2 {
-			commands[i], commands[i+1] = pair(pairs)
-			pairs++
+		for commands = commands[:0]; len(commands) < depth; pairs++ {
+			first, second := pair(pairs)
+			commands = append(commands, first, second)
 		}
 		took, err := a.call(ctx, commands...)
 		if err != nil {
