@@ -215,9 +215,20 @@ func (w *world) waves(ctx context.Context) error {
 	return nil
 }
 
+// send sends commands. What a broker that is just dying did not even shake hands for is sent again: the client takes that for a wrong port.
 func (w *world) send(ctx context.Context, records []*kgo.Record) error {
-	if err := w.sender.ProduceSync(ctx, records...).FirstErr(); err != nil {
-		return fmt.Errorf("send commands: %w", err)
+	for len(records) > 0 {
+		var again []*kgo.Record
+		for _, sent := range w.sender.ProduceSync(ctx, records...) {
+			var dying *kgo.ErrFirstReadEOF
+			switch {
+			case errors.As(sent.Err, &dying):
+				again = append(again, sent.Record)
+			case sent.Err != nil:
+				return fmt.Errorf("send commands: %w", sent.Err)
+			}
+		}
+		records = again
 	}
 	return nil
 }
