@@ -120,36 +120,18 @@ SETTINGS optimize_aggregation_in_order = 1`
 
 // accounts gives each account at a position once, in pages of at most lua.LoadMax, and the sum of their balances.
 func (a *archive) accounts(ctx context.Context, at uint64, each func([]lua.Account) error) (*big.Int, error) {
-	rows, err := a.conn.Query(ctx, accountsSQL, uint16(a.shard), at)
-	if err != nil {
-		return nil, unusable("read accounts: %w", err)
-	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells
 	sum := new(big.Int)
-	page := make([]lua.Account, 0, lua.LoadMax)
-	for rows.Next() {
-		var one lua.Account
+	err := pages(ctx, a, "accounts", accountsSQL, at, lua.LoadMax, func(rows driver.Rows) (one lua.Account, err error) {
 		var said int64
 		var changes uint64
-		err := rows.Scan(&one.ID, &one.Balance, &one.Held, &one.Floor, &one.Ceiling, &one.Sequence, &one.Unit, &one.Status, &said, &changes)
-		if err != nil {
-			return nil, unusable("read accounts: %w", err)
-		}
-		if said != one.Balance || changes != one.Sequence {
-			return nil, unusable("account %q folds to %d after %d changes, its last event says %d after %d", one.ID, one.Balance, changes, said, one.Sequence)
+		err = rows.Scan(&one.ID, &one.Balance, &one.Held, &one.Floor, &one.Ceiling, &one.Sequence, &one.Unit, &one.Status, &said, &changes)
+		if err == nil && (said != one.Balance || changes != one.Sequence) {
+			err = fmt.Errorf("account %q folds to %d after %d changes, its last event says %d after %d", one.ID, one.Balance, changes, said, one.Sequence)
 		}
 		sum.Add(sum, big.NewInt(one.Balance))
-		if page = append(page, one); len(page) == lua.LoadMax {
-			if err := each(page); err != nil {
-				return nil, err
-			}
-			page = page[:0]
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return nil, unusable("read accounts: %w", err)
-	}
-	return sum, eachRest(page, each)
+		return one, err
+	}, each)
+	return sum, err
 }
 
 const holdsSQL = `SELECT hold_id, any(account), argMax(hold_remaining, position) AS remaining,
@@ -158,22 +140,31 @@ FROM events WHERE shard = ? AND position <= ? AND hold_id != '' GROUP BY hold_id
 
 // holds gives each hold that is open at a position once, in pages of at most lua.LoadMax.
 func (a *archive) holds(ctx context.Context, at uint64, each func([]lua.Hold) error) error {
-	rows, err := a.conn.Query(ctx, holdsSQL, uint16(a.shard), at)
-	if err != nil {
-		return unusable("read holds: %w", err)
-	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells
-	page := make([]lua.Hold, 0, lua.LoadMax)
-	for rows.Next() {
-		var one lua.Hold
+	return pages(ctx, a, "holds", holdsSQL, at, lua.LoadMax, func(rows driver.Rows) (one lua.Hold, err error) {
 		var expires int64
-		if err := rows.Scan(&one.ID, &one.Account, &one.Remaining, &expires, &one.CounterAccount); err != nil {
-			return unusable("read holds: %w", err)
-		}
+		err = rows.Scan(&one.ID, &one.Account, &one.Remaining, &expires, &one.CounterAccount)
 		if expires != 0 {
 			one.ExpiresAt = time.UnixMilli(expires)
 		}
-		if page = append(page, one); len(page) == lua.LoadMax {
+		return one, err
+	}, each)
+}
+
+// pages gives what a query makes of a shard's events up to a position, row by row as scan reads it, in pages of at most pageMax. What cannot be
+// read or is wrong makes ClickHouse unusable; an error of each does not.
+func pages[T any](ctx context.Context, a *archive, what, query string, at uint64, pageMax int, scan func(driver.Rows) (T, error), each func([]T) error) error {
+	rows, err := a.conn.Query(ctx, query, uint16(a.shard), at)
+	if err != nil {
+		return unusable("read %s: %w", what, err)
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err tells
+	page := make([]T, 0, pageMax)
+	for rows.Next() {
+		one, err := scan(rows)
+		if err != nil {
+			return unusable("read %s: %w", what, err)
+		}
+		if page = append(page, one); len(page) == pageMax {
 			if err := each(page); err != nil {
 				return err
 			}
@@ -181,12 +172,8 @@ func (a *archive) holds(ctx context.Context, at uint64, each func([]lua.Hold) er
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return unusable("read holds: %w", err)
+		return unusable("read %s: %w", what, err)
 	}
-	return eachRest(page, each)
-}
-
-func eachRest[T any](page []T, each func([]T) error) error {
 	if len(page) == 0 {
 		return nil
 	}

@@ -22,7 +22,7 @@ import (
 func derive(c *ledgerv1.Command, o *ledgerv1.Outcome) *ledgerv1.Command {
 	applied := o.GetStatus() == ledgerv1.Status_STATUS_APPLIED
 	switch op := c.GetOperation(); {
-	case op == ledgerv1.Operation_OPERATION_TRANSFER && applied && !limits.External(c.GetCounterAccount()):
+	case setsOut(c, o):
 		next := follow(c, o, limits.CreditID(c.GetCommandId()), ledgerv1.Operation_OPERATION_CREDIT, c.GetCounterAccount(), c.GetAmount())
 		next.Origin = &ledgerv1.Origin{CommandId: c.GetCommandId(), Account: c.GetAccount(), Outcome: o}
 		return next
@@ -39,6 +39,11 @@ func derive(c *ledgerv1.Command, o *ledgerv1.Outcome) *ledgerv1.Command {
 		return next
 	}
 	return nil
+}
+
+// setsOut tells whether an outcome sends money to another account of the ledger.
+func setsOut(c *ledgerv1.Command, o *ledgerv1.Outcome) bool {
+	return c.GetOperation() == ledgerv1.Operation_OPERATION_TRANSFER && o.GetStatus() == ledgerv1.Status_STATUS_APPLIED && !limits.External(c.GetCounterAccount())
 }
 
 // strayed tells whether a far end's id is known for another transfer: two shards took two transfers with one id. What is on its way must come back;
@@ -72,7 +77,7 @@ func told(c *ledgerv1.Command, o *ledgerv1.Outcome) *ledgerv1.Outcome {
 	origin := c.GetOrigin()
 	switch {
 	case origin == nil:
-		if derive(c, o) != nil && c.GetOperation() == ledgerv1.Operation_OPERATION_TRANSFER {
+		if setsOut(c, o) {
 			return nil
 		}
 		return o

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"time"
 
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/hotledger/hotledger/lua"
@@ -87,28 +88,14 @@ SETTINGS max_bytes_before_external_sort = 1000000000`
 
 // outcomes gives every event up to a position, in order, without its command and account, in pages of at most outcomesMax, and the sum of their deltas.
 func (a *archive) outcomes(ctx context.Context, at uint64, each func([]*ledgerv1.Event) error) (*big.Int, error) {
-	rows, err := a.conn.Query(ctx, outcomesSQL, uint16(a.shard), at)
-	if err != nil {
-		return nil, unusable("read outcomes: %w", err)
-	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells
 	sum := new(big.Int)
-	page := make([]*ledgerv1.Event, 0, outcomesMax)
-	for rows.Next() {
+	err := pages(ctx, a, "outcomes", outcomesSQL, at, outcomesMax, func(rows driver.Rows) (*ledgerv1.Event, error) {
 		var r outcomeRow
 		if err := rows.Scan(r.fields()...); err != nil {
-			return nil, unusable("read outcomes: %w", err)
+			return nil, err
 		}
 		sum.Add(sum, big.NewInt(r.delta))
-		if page = append(page, r.event(a.shard)); len(page) == outcomesMax {
-			if err := each(page); err != nil {
-				return nil, err
-			}
-			page = page[:0]
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return nil, unusable("read outcomes: %w", err)
-	}
-	return sum, eachRest(page, each)
+		return r.event(a.shard), nil
+	}, each)
+	return sum, err
 }

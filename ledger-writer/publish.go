@@ -22,7 +22,7 @@ import (
 func (w *Writer) publishDecided(b *batch) {
 	for _, part := range b.parts {
 		for ; part.published < len(part.decisions); part.published++ {
-			w.publishDecision(b.out, b, part, part.published, part.decisions[part.published])
+			w.publishDecision(b, part, part.published)
 		}
 	}
 }
@@ -48,8 +48,9 @@ func (w *Writer) publish(ctx context.Context, b *batch) error {
 	return p.wait(ctx)
 }
 
-func (w *Writer) publishDecision(p *publisher, b *batch, part *part, i int, d lua.Decision) {
-	command := part.commands[i]
+// publishDecision writes the i-th outcome of a part, with what it asks for, and tells its caller.
+func (w *Writer) publishDecision(b *batch, part *part, i int) {
+	p, command, d := b.out, part.commands[i], part.decisions[i]
 	outcome := d.Outcome
 	outcome.BusinessDate = w.calendar.dateOf(outcome.GetDecidedAt().AsTime())
 	w.metrics.decided(d)

@@ -61,7 +61,7 @@ local NEEDS_UNIT = { open = true, debit = true, credit = true, hold = true, adju
 local asks = {}
 
 -- Verbs that concern something besides the account.
-local NAMES = { hold = 'hold', capture = 'hold', release = 'hold', reverse = 'command' }
+local CONCERNS = { hold = 'a new hold', capture = 'a hold', release = 'a hold', reverse = 'a command' }
 
 -- ask = "verb \n unit \n deadline ms or - \n sequence or - \n terms". Go checked the same before; here it must hold whoever sends it.
 local function understand(text)
@@ -85,7 +85,7 @@ local function understand(text)
     if deadline ~= '-' then ask.deadline = tonumber(deadline) end
     if sequence ~= '-' then ask.sequence = tonumber(sequence) end
     ask.conditional = ask.deadline or ask.sequence
-    ask.names = NAMES[verb]
+    ask.concerns = CONCERNS[verb]
     asks[text] = ask
     return ask
 end

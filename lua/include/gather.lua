@@ -8,7 +8,6 @@ local function gather()
         local id, name, ask, why = ARGV[i], ARGV[i + 1], asks[ARGV[i + 3]], nil
         if not ask then ask, why = understand(ARGV[i + 3]) end
         if why or id == '' or name == '' or #ARGV[i + 2] ~= 16 then return nil, nil, (why or 'id or fingerprint') .. ' of command ' .. id end
-        if ask.verb == 'hold' and string.find(id .. name, '[\t\n]') then return nil, nil, 'id or account' end -- they are words of records
         count = count + 1
         ids[count + 1] = id
         if name ~= last and not place[name] then
@@ -16,9 +15,13 @@ local function gather()
             place[name] = #names
         end
         last = name
-        if ask.names == 'hold' then
-            held[#held + 1] = ask.verb == 'hold' and id or string.match(ask.terms, '^[^\t]+')
-        elseif ask.names == 'command' then
+        local concerns = ask.concerns
+        if concerns == 'a new hold' then
+            if string.find(id .. name, '[\t\n]') then return nil, nil, 'id or account' end -- they are words of records
+            held[#held + 1] = id
+        elseif concerns == 'a hold' then
+            held[#held + 1] = string.match(ask.terms, '^[^\t]+')
+        elseif concerns == 'a command' then
             reversed[#reversed + 1] = string.match(ask.terms, '^[^\t]+')
         end
     end
