@@ -27,8 +27,9 @@ import (
 )
 
 const (
-	// eventsPerAccount: its opening, and credits.
+	// eventsPerAccount: its opening, and credits; fewer where the log would not fit into the memory of the embedded Kafka.
 	eventsPerAccount = 10
+	reconcileEvents  = 20_000_000
 	reconcileShards  = 4
 )
 
@@ -40,6 +41,7 @@ type reconcileBench struct {
 	ledger   *stack.Ledger
 	binary   string
 	accounts int
+	events   int // of each account
 	report   *Report
 }
 
@@ -68,11 +70,11 @@ func Reconcile(ctx context.Context, accounts int, report *Report) (err error) {
 	if err := ledger.EnsureTopics(ctx); err != nil {
 		return err
 	}
-	r := &reconcileBench{engines: engines, ledger: ledger, binary: binary, accounts: accounts, report: report}
+	r := &reconcileBench{engines: engines, ledger: ledger, binary: binary, accounts: accounts, events: min(eventsPerAccount, reconcileEvents/accounts), report: report}
 	if err := r.fill(ctx); err != nil {
 		return fmt.Errorf("fill: %w", err)
 	}
-	report.Note("reconciliation of %d accounts with %d events, %d shards", accounts, accounts*eventsPerAccount, reconcileShards)
+	report.Note("reconciliation of %d accounts with %d events, %d shards", accounts, accounts*r.events, reconcileShards)
 	for _, mode := range modes {
 		if err := r.once(ctx, mode); err != nil {
 			return fmt.Errorf("%s run: %w", mode, err)
@@ -211,7 +213,7 @@ func (r *reconcileBench) fill(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		for n := range eventsPerAccount {
+		for n := range r.events {
 			for i := range r.accounts {
 				if topics.ShardOf(accountName(i), reconcileShards) == shard {
 					if err := s.add(ctx, i, n); err != nil {
@@ -239,6 +241,7 @@ type shardFill struct {
 	build    *lua.Build
 	load     *lua.Load
 	at       time.Time
+	last     int // number of an account's last event, from 0
 	events   []*ledgerv1.Event
 	accounts []lua.Account
 }
@@ -251,7 +254,7 @@ func (r *reconcileBench) beginShard(ctx context.Context, shard int, client *kgo.
 	if err != nil {
 		return nil, err
 	}
-	return &shardFill{shard: shard, link: lua.FirstLink, client: client, build: build, load: build.Load(time.Now()), at: time.Now().AddDate(0, 0, -1)}, nil
+	return &shardFill{shard: shard, link: lua.FirstLink, client: client, build: build, load: build.Load(time.Now()), at: time.Now().AddDate(0, 0, -1), last: r.events - 1}, nil
 }
 
 // add makes the n-th event of the i-th account.
@@ -266,8 +269,8 @@ func (s *shardFill) add(ctx context.Context, i, n int) error {
 	}
 	s.client.Produce(ctx, &kgo.Record{Topic: topics.Events, Partition: int32(s.shard), Key: []byte(accountName(i)), Value: value}, nil) // a lost one shows
 	s.events = append(s.events, event)
-	if n == eventsPerAccount-1 {
-		s.accounts = append(s.accounts, lua.Account{ID: accountName(i), Balance: int64(n * (n + 1) / 2), Sequence: eventsPerAccount, Unit: "EUR/2", Status: "active"})
+	if n == s.last {
+		s.accounts = append(s.accounts, lua.Account{ID: accountName(i), Balance: int64(n * (n + 1) / 2), Sequence: uint64(n + 1), Unit: "EUR/2", Status: "active"})
 	}
 	if len(s.events) == lua.LoadMax/2 {
 		return s.flush(ctx)
