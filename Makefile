@@ -7,6 +7,7 @@ TOOLS := $(HOTLEDGER_CACHE)/tools
 
 BUF           := $(TOOLS)/buf@v1.75.0/buf
 PROTOC_GEN_GO := $(TOOLS)/protoc-gen-go@v1.36.12/protoc-gen-go
+PROTOC_GEN_VT := $(TOOLS)/protoc-gen-go-vtproto@v0.6.0/protoc-gen-go-vtproto
 GOLANGCI      := $(TOOLS)/golangci-lint@v2.15.0/golangci-lint
 GOTESTSUM     := $(TOOLS)/gotestsum@v1.13.0/gotestsum
 
@@ -63,9 +64,9 @@ lint: $(GOLANGCI) $(BUF) breaking ## golangci-lint over every module, buf lint, 
 breaking: $(BUF)
 	@cd schemas && $(BUF) breaking --against baseline.binpb
 
-generate: $(BUF) $(PROTOC_GEN_GO) ## Go code and the breaking-change baseline from the Protobuf schemas
+generate: $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_VT) ## Go code and the breaking-change baseline from the Protobuf schemas
 	@cd schemas && $(BUF) lint && $(BUF) breaking --against baseline.binpb \
-	  && PATH="$(dir $(PROTOC_GEN_GO)):$$PATH" $(BUF) generate && $(BUF) build --exclude-source-info -o baseline.binpb
+	  && PATH="$(dir $(PROTOC_GEN_GO)):$(dir $(PROTOC_GEN_VT)):$$PATH" $(BUF) generate && $(BUF) build --exclude-source-info -o baseline.binpb
 
 postgres: # a reference of the benchmarks
 	@scripts/install-engines.sh pg_ctlcluster:postgresql
@@ -81,6 +82,7 @@ clean: ## what the build made; the cache of engines and tools stays
 
 $(BUF):           ; $(call install,github.com/bufbuild/buf/cmd/buf@v1.75.0)
 $(PROTOC_GEN_GO): ; $(call install,google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12)
+$(PROTOC_GEN_VT): ; $(call install,github.com/planetscale/vtprotobuf/cmd/protoc-gen-go-vtproto@v0.6.0)
 $(GOLANGCI):      ; $(call install,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0)
 $(GOTESTSUM):     ; $(call install,gotest.tools/gotestsum@v1.13.0)
 

@@ -3,6 +3,7 @@ module github.com/hotledger/hotledger/schemas
 go 1.26.0
 
 require (
+	github.com/planetscale/vtprotobuf v0.6.0
 	github.com/pressly/goose/v3 v3.30.1
 	go.uber.org/goleak v1.3.0
 	google.golang.org/protobuf v1.36.12

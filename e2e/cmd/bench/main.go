@@ -3,7 +3,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
+	"runtime/pprof"
 
 	"github.com/spf13/cobra"
 
@@ -17,12 +19,20 @@ func start(ctx context.Context, args []string) error {
 	quick := false
 	var only []string
 	var compared []int
+	var profile string
 	command := &cobra.Command{
 		Use: "bench", Short: "Print figures: name value unit ratio reference", Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			size := bench.Full
 			if quick {
 				size = bench.Quick
+			}
+			if profile != "" {
+				stop, err := startProfile(profile)
+				if err != nil {
+					return err
+				}
+				defer stop()
 			}
 			for _, accounts := range compared {
 				if err := bench.Reconcile(cmd.Context(), accounts, bench.NewReport(os.Stdout)); err != nil {
@@ -38,6 +48,22 @@ func start(ctx context.Context, args []string) error {
 	command.Flags().BoolVar(&quick, "quick", false, "short runs, for a look and for CI")
 	command.Flags().StringSliceVar(&only, "only", nil, "these steps alone, such as latency,projector")
 	command.Flags().IntSliceVar(&compared, "reconcile", nil, "reconciliations of so many accounts, and nothing else")
+	command.Flags().StringVar(&profile, "profile", "", "file for a CPU profile of this process, for go tool pprof: the writer, the load and the embedded Kafka, or the projector")
 	command.SetArgs(args)
 	return command.ExecuteContext(ctx)
+}
+
+// startProfile profiles this process until stop.
+func startProfile(path string) (stop func(), err error) {
+	file, err := os.Create(path) //nolint:gosec // whoever runs the benchmark names it
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = file.Close()
+	}, nil
 }
