@@ -57,11 +57,12 @@ func BenchmarkEncodeEvent(b *testing.B) {
 		After:     &ledgerv1.AccountState{Balance: "999999997", Held: "0", Sequence: 1234569, Floor: "0", Unit: "EUR/2", Status: "active", Available: "999999997"},
 	}}
 	decision := lua.Decision{Kind: lua.Decided, Outcome: event.GetOutcome()}
+	var room room
 	b.ReportAllocs()
 	for b.Loop() {
 		event.Outcome.BusinessDate = w.calendar.dateOf(event.GetOutcome().GetDecidedAt().AsTime())
 		w.metrics.decided(decision)
-		if _, err := eventRecord(event, r.Value); err != nil {
+		if _, err := room.eventRecord(event, r.Value); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -125,6 +125,7 @@ type publisher struct {
 	patience time.Duration            // the broker gives the transaction up after it
 	promise  func(*kgo.Record, error) // promised, made once
 	failure  atomic.Pointer[error]    // written by the client's promises
+	room     room
 }
 
 // open begins the transaction of a batch.
@@ -161,7 +162,7 @@ func (p *publisher) message(topic string, partition int32, key []byte, kind, id 
 
 // event writes an event.
 func (p *publisher) event(e *ledgerv1.Event, command []byte) {
-	r, err := eventRecord(e, command)
+	r, err := p.room.eventRecord(e, command)
 	if err != nil {
 		p.fail(err)
 		return
@@ -169,23 +170,64 @@ func (p *publisher) event(e *ledgerv1.Event, command []byte) {
 	p.send(r)
 }
 
+// room is memory for the records of events, cut off larger pieces: a piece is free again once all that was cut off it is. One goroutine uses it.
+type room struct {
+	records []kgo.Record
+	headers []kgo.RecordHeader
+	bytes   []byte
+}
+
+const (
+	// roomRecords is how many records one piece has.
+	roomRecords = 256
+	// roomBytes is one piece of bytes; what needs more than a quarter of it gets its own.
+	roomBytes = 128 << 10
+)
+
+// record returns one of no content, and room for its headers.
+func (m *room) record() (*kgo.Record, []kgo.RecordHeader) {
+	const h = cloudevents.HeadersPerRecord
+	if len(m.records) == 0 {
+		m.records, m.headers = make([]kgo.Record, roomRecords), make([]kgo.RecordHeader, roomRecords*h)
+	}
+	record, headers := &m.records[0], m.headers[:0:h]
+	m.records, m.headers = m.records[1:], m.headers[h:]
+	return record, headers
+}
+
+// take returns n bytes that nobody else has.
+func (m *room) take(n int) []byte {
+	if n > len(m.bytes) {
+		if n > roomBytes/4 {
+			return make([]byte, n)
+		}
+		m.bytes = make([]byte, roomBytes)
+	}
+	taken := m.bytes[:n:n]
+	m.bytes = m.bytes[n:]
+	return taken
+}
+
 // eventRecord makes the record of an event. The command inside is the bytes as they came: decoding and encoding them again could lose what this
 // version does not know.
-func eventRecord(e *ledgerv1.Event, command []byte) (*kgo.Record, error) {
+func (m *room) eventRecord(e *ledgerv1.Event, command []byte) (*kgo.Record, error) {
 	const commandField = 4 // Event.command
 	o := e.GetOutcome()
 	without := &ledgerv1.Event{Outcome: o, Chain: e.GetChain(), Fingerprint: e.GetFingerprint(), Head: e.GetHead()}
-	size := proto.Size(without)
-	value, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(make([]byte, 0, size+protowire.SizeTag(commandField)+protowire.SizeBytes(len(command))), without)
-	if err != nil {
+	size, id, account := without.SizeVT(), o.GetCommandId(), o.GetAccount()
+	value := m.take(size + protowire.SizeTag(commandField) + protowire.SizeBytes(len(command)))
+	if _, err := without.MarshalToSizedBufferVT(value[:size]); err != nil {
 		return nil, fmt.Errorf("encode event %d/%d: %w", o.GetShard(), o.GetPosition(), err)
 	}
-	value = protowire.AppendTag(value, commandField, protowire.BytesType)
-	value = protowire.AppendBytes(value, command)
-	return &kgo.Record{
-		Topic: topics.Events, Partition: int32(o.GetShard()), Key: []byte(o.GetAccount()), Value: value,
-		Headers: cloudevents.Headers("event", o.GetCommandId()),
-	}, nil
+	protowire.AppendBytes(protowire.AppendTag(value[:size], commandField, protowire.BytesType), command)
+	names := m.take(len(id) + len(account))
+	copy(names[copy(names, id):], account)
+	r, headers := m.record()
+	*r = kgo.Record{
+		Topic: topics.Events, Partition: int32(o.GetShard()), Key: names[len(id):], Value: value,
+		Headers: cloudevents.AppendHeaders(headers, cloudevents.Event, names[:len(id):len(id)]),
+	}
+	return r, nil
 }
 
 func (p *publisher) reply(shards int, r *ledgerv1.Reply) {

@@ -43,13 +43,21 @@ func Type(kind string) string { return "ledger." + kind + ".v1" }
 // "<shard>/<position>" for an event, "<topic>/<partition>/<offset>" of the original record for a dead letter.
 // The caller owns the slice and may append to it (trace context), but must not write into the values.
 func Headers(kind, id string) []kgo.RecordHeader {
-	return []kgo.RecordHeader{
-		{Key: HeaderSpecVersion, Value: specVersion},
-		{Key: HeaderType, Value: typeOf(kind)},
-		{Key: HeaderSource, Value: source},
-		{Key: HeaderID, Value: []byte(id)},
-		{Key: HeaderContentType, Value: contentType},
-	}
+	return AppendHeaders(make([]kgo.RecordHeader, 0, HeadersPerRecord), kind, []byte(id))
+}
+
+// HeadersPerRecord is how many headers a record has.
+const HeadersPerRecord = 5
+
+// AppendHeaders appends the headers of a record to some slice; the last value but one is id itself, which nobody may change afterwards.
+func AppendHeaders(to []kgo.RecordHeader, kind string, id []byte) []kgo.RecordHeader {
+	return append(to,
+		kgo.RecordHeader{Key: HeaderSpecVersion, Value: specVersion},
+		kgo.RecordHeader{Key: HeaderType, Value: typeOf(kind)},
+		kgo.RecordHeader{Key: HeaderSource, Value: source},
+		kgo.RecordHeader{Key: HeaderID, Value: id},
+		kgo.RecordHeader{Key: HeaderContentType, Value: contentType},
+	)
 }
 
 func typeOf(kind string) []byte {
