@@ -6,10 +6,13 @@ import (
 	_ "time/tzdata" // a container may have no time zones of its own
 )
 
-// calendar says which day of the ledger a moment counts for.
+// calendar says which day of the ledger a moment counts for. The loop alone uses it.
 type calendar struct {
 	zone *time.Location
 	ends time.Duration // after midnight in that zone: from then on, it is the next day
+	// All that one call decides is of one moment: its day is worked out once.
+	lastAt   time.Time
+	lastDate string
 }
 
 const timeOfDay = "15:04"
@@ -31,11 +34,15 @@ func newCalendar(zone, ends string) (calendar, error) {
 }
 
 // dateOf is the business date, "2026-11-30". It depends on the moment alone, so an event that is published again gets the same.
-func (c calendar) dateOf(at time.Time) string {
+func (c *calendar) dateOf(at time.Time) string {
+	if c.lastDate != "" && at.Equal(c.lastAt) {
+		return c.lastDate
+	}
 	local := at.In(c.zone)
 	year, month, day := local.Date()
 	if time.Duration(local.Hour())*time.Hour+time.Duration(local.Minute())*time.Minute >= c.ends {
 		day++
 	}
-	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Format(time.DateOnly) // not in the zone, where that hour may be skipped
+	c.lastAt, c.lastDate = at, time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Format(time.DateOnly) // not in the zone, where that hour may be skipped
+	return c.lastDate
 }
