@@ -10,6 +10,7 @@ import (
 	"github.com/hotledger/hotledger/chassis/config"
 	"github.com/hotledger/hotledger/chassis/log"
 	"github.com/hotledger/hotledger/chassis/metrics"
+	"github.com/hotledger/hotledger/chassis/run"
 )
 
 // Start is the process: it reads its configuration and runs a writer until ctx ends. args are the arguments without the program's name.
@@ -36,7 +37,11 @@ func Start(ctx context.Context, args []string) error {
 	return command.ExecuteContext(ctx)
 }
 
+// GCPercent is how far a writer's heap grows over what is live, some tens of MiB, before it is collected; see run.TuneGC.
+const GCPercent = 400
+
 func serve(ctx context.Context, cfg Config) error {
+	defer run.TuneGC(GCPercent)()
 	logger, err := log.New(cfg.Log.Level, cfg.Log.Format)
 	if err != nil {
 		return err

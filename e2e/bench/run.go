@@ -21,6 +21,7 @@ import (
 type Size struct {
 	Lasting    time.Duration // of each figure of one engine alone, and of each rate of the latencies
 	Commands   int           // of the whole path
+	Rounds     int           // of as many commands each, on one account and one log
 	Kept       int           // accounts, and command ids, of the memory figures
 	Remembered []int         // accounts, and command ids, of a shard on which apply.lua is measured
 	Accounts   int           // of the whole path over many
@@ -32,8 +33,8 @@ type Size struct {
 
 // The two sizes.
 var (
-	Quick = Size{Lasting: 2 * time.Second, Commands: 100_000, Kept: 20_000, Remembered: []int{2_000, 20_000}, Accounts: 20_000, Projected: 100_000}
-	Full  = Size{Lasting: 10 * time.Second, Commands: 1_000_000, Kept: 500_000, Remembered: []int{10_000, 1_000_000}, Accounts: 1_000_000,
+	Quick = Size{Lasting: 2 * time.Second, Commands: 100_000, Rounds: 2, Kept: 20_000, Remembered: []int{2_000, 20_000}, Accounts: 20_000, Projected: 100_000}
+	Full  = Size{Lasting: 10 * time.Second, Commands: 1_000_000, Rounds: 10, Kept: 500_000, Remembered: []int{10_000, 1_000_000, 10_000_000}, Accounts: 1_000_000,
 		Projected: 1_000_000, Apache: true, Rebuilt: []int{5_000, 50_000, 500_000}, Compared: []int{10_000, 1_000_000}}
 )
 
@@ -58,6 +59,7 @@ var figures = []struct {
 }{
 	{"literature_script", (*bench).literature}, {"watch_multi", (*bench).watchMulti}, {"postgres_for_update", (*bench).postgres},
 	{"apply", (*bench).apply}, {"verbs", (*bench).verbs}, {"hot_account", (*bench).hotAccount}, {"memory", (*bench).memory}, {"grown", (*bench).grown},
+	{"log", (*bench).log},
 	{"zipf_accounts", (*bench).zipf}, {"latency", (*bench).latency}, {"projector", (*bench).projector}, {"shards", (*bench).shards},
 	{"rebuild", (*bench).rebuild}, {"reconcile", (*bench).reconcile},
 }
@@ -145,6 +147,20 @@ func (b *bench) hotAccount(ctx context.Context) error {
 		b.report.Add(Figure{Name: "hot_account_go", Value: float64(hot.CPU.Microseconds()) / float64(b.size.Commands), Unit: "us/command"})
 		b.report.Add(Figure{Name: "hot_account_event", Value: float64(hot.Bytes) / float64(b.size.Commands+2), Unit: "bytes"})
 		return err
+	})
+}
+
+// log measures the hot account as its log, and what Redis remembers of it, grow.
+func (b *bench) log(ctx context.Context) error {
+	return b.with(ctx, onePath, func(e *stack.Engines) error {
+		rounds, err := hotRounds(ctx, e.Environ, b.size.Commands, b.size.Rounds)
+		if err != nil {
+			return err
+		}
+		first, last := "log_"+short(b.size.Commands), "log_"+short(b.size.Commands*b.size.Rounds)
+		b.report.Add(Figure{Name: first, Value: rounds[0].PerSecond, Unit: "commands/s"})
+		b.report.Add(Figure{Name: last, Value: rounds[b.size.Rounds-1].PerSecond, Unit: "commands/s", Reference: first})
+		return nil
 	})
 }
 
