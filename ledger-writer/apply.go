@@ -12,125 +12,158 @@ import (
 	"github.com/hotledger/hotledger/chassis/redis"
 	"github.com/hotledger/hotledger/chassis/retry"
 	"github.com/hotledger/hotledger/lua"
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
 
 // apply lets Redis decide the batch, in rounds: each sends one call per shard, and a shard's next call starts from the head that its last
-// one returned. While Redis works on one round, the outcomes of the last one are published, and the commands of the next one decoded.
+// one returned. While Redis works on one round, the answers of the last one are read and published, and the calls of the next one made ready.
 func (w *Writer) apply(ctx context.Context, b *batch) error {
 	// The rounds share a transaction that the broker gives up after its timeout. What was decided when this ends is not lost: the recovery
 	// publishes it from the outbox, and the rest of the batch begins anew.
 	ctx, cancel := context.WithTimeout(ctx, (w.cfg.RedisBudget+w.cfg.TransactionTimeout)/2)
 	defer cancel()
-	w.decode(b)
-	for {
-		calls, parts, err := b.calls()
-		if err != nil {
-			return err
-		}
-		if len(calls) == 0 {
-			return nil
+	calls, err := w.prepareCalls(b)
+	for err == nil && len(calls) > 0 {
+		for _, call := range calls {
+			call.Expected = b.parts[call.Shard].at.Head
 		}
 		deciding := w.decideBeside(ctx, calls)
-		w.publishDecided(b)
-		w.decode(b)
-		round := <-deciding
-		if round.err != nil {
-			return round.err
+		problem := w.publishDecided(b)
+		var next []*lua.Prepared
+		if problem == nil {
+			next, problem = w.prepareCalls(b)
 		}
-		for i, r := range round.results {
-			parts[i].take(r)
+		answered := <-deciding
+		if err = errors.Join(answered.err, problem); err != nil {
+			return err
 		}
+		for i, answer := range answered.answers {
+			b.parts[calls[i].Shard].take(answer)
+		}
+		calls = next
 	}
+	return err
 }
 
-// calls are the next calls of all shards; none when the batch is done.
-func (b *batch) calls() (calls []lua.Call, parts []*part, err error) {
+// prepareCalls makes the next calls of all shards ready; none when the batch is done.
+func (w *Writer) prepareCalls(b *batch) (calls []*lua.Prepared, err error) {
+	w.decode(b)
 	for _, p := range b.parts {
-		next := p.commands[len(p.decisions):]
+		next := p.commands[p.prepared:]
 		if len(next) == 0 {
 			continue
 		}
-		call := lua.Call{Shard: p.shard.number, Expected: p.at.Head, Now: time.Now(), Commands: next}
+		p.prepared = len(p.commands)
+		call := lua.Call{Shard: p.shard.number, Now: time.Now(), Commands: next}
 		if err := call.CheckClock(); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		calls, parts = append(calls, call), append(parts, p)
+		ready, err := w.store.Prepare(call)
+		if err != nil {
+			return nil, err
+		}
+		calls = append(calls, ready)
 	}
-	return calls, parts, nil
+	return calls, nil
 }
 
-func (p *part) take(r lua.Result) {
-	p.at.Head = r.Head
+// take notes where a call left Redis; what it decided is read later.
+func (p *part) take(a answer) {
+	p.at.Head = a.Head
 	p.shard.checkedAt = time.Now()
-	p.decisions = append(p.decisions, r.Decisions...)
-	if r.Entry != "" {
-		p.entries = append(p.entries, r.Entry)
+	p.answers = append(p.answers, a)
+	if a.Entry != "" {
+		p.entries = append(p.entries, a.Entry)
 	}
+}
+
+// answer is what became of a call. Some of its commands may be known to ClickHouse alone.
+type answer struct {
+	lua.Answer
+	commands []lua.Command              // of the call
+	known    map[string]*ledgerv1.Event // by command id
+}
+
+// decisions reads what became of the commands, in their order.
+func (a answer) decisions() ([]lua.Decision, error) {
+	result := a.Result()
+	if result.Err != nil || len(a.known) == 0 {
+		return result.Decisions, result.Err
+	}
+	decisions := make([]lua.Decision, 0, len(a.commands))
+	for _, c := range a.commands {
+		if event := a.known[c.GetCommandId()]; event != nil {
+			decisions = append(decisions, remembered(c, event))
+			continue
+		}
+		decisions, result.Decisions = append(decisions, result.Decisions[0]), result.Decisions[1:]
+	}
+	return decisions, nil
 }
 
 // round is what became of one call per shard.
 type round struct {
-	results []lua.Result
+	answers []answer
 	err     error
 }
 
 // decideBeside runs one round in a goroutine, which ends with it; whoever starts it waits for its answer.
-func (w *Writer) decideBeside(ctx context.Context, calls []lua.Call) <-chan round {
+func (w *Writer) decideBeside(ctx context.Context, calls []*lua.Prepared) <-chan round {
 	done := make(chan round, 1)
 	go func() {
 		start := time.Now()
-		results, err := w.decide(ctx, calls)
+		answers, err := w.decide(ctx, calls)
 		w.metrics.applySeconds.Observe(time.Since(start).Seconds())
-		done <- round{results, err}
+		done <- round{answers, err}
 	}()
 	return done
 }
 
 // decide runs one round. What may be older than Redis remembers is looked up meanwhile, shard by shard, and asked again.
-func (w *Writer) decide(ctx context.Context, calls []lua.Call) ([]lua.Result, error) {
-	results, err := w.call(ctx, calls)
+func (w *Writer) decide(ctx context.Context, calls []*lua.Prepared) ([]answer, error) {
+	answers, err := w.call(ctx, calls)
 	if err != nil {
 		w.logger.Debug("round given up", zap.Int("calls", len(calls)), zap.Error(err))
 		return nil, fmt.Errorf("decide: %w", err)
 	}
 	var lookUps errgroup.Group
-	for i := range results {
-		if old := (*lua.TooOldError)(nil); errors.As(results[i].Err, &old) {
+	for i := range answers {
+		if old := (*lua.TooOldError)(nil); errors.As(answers[i].Err, &old) {
 			lookUps.Go(func() (err error) { // ends with its patience
-				results[i], err = w.applyOld(ctx, calls[i], old)
+				answers[i], err = w.applyOld(ctx, calls[i], old)
 				return err
 			})
 		}
 	}
-	return results, lookUps.Wait()
+	return answers, lookUps.Wait()
 }
 
 // call sends one call per shard. One whose reply was lost is sent again, the very same, with the same expected head (rule 4): if it had been
 // executed after all, Redis answers OUT_OF_SYNC, which always means recover.
-func (w *Writer) call(ctx context.Context, calls []lua.Call) ([]lua.Result, error) {
-	results := make([]lua.Result, len(calls))
+func (w *Writer) call(ctx context.Context, calls []*lua.Prepared) ([]answer, error) {
+	answers := make([]answer, len(calls))
 	pending := make([]int, len(calls))
 	for i := range calls {
 		pending[i] = i
 	}
 	budget, cancel := context.WithTimeout(ctx, w.cfg.RedisBudget)
 	defer cancel()
-	return results, retry.Do(budget, w.logger, "apply", func(ctx context.Context) error {
-		round := make([]lua.Call, len(pending))
+	return answers, retry.Do(budget, w.logger, "apply", func(ctx context.Context) error {
+		round := make([]*lua.Prepared, len(pending))
 		for i, at := range pending {
 			round[i] = calls[at]
 		}
 		var failed []int
 		var last error
-		for i, r := range w.store.Apply(ctx, round...) {
-			results[pending[i]] = r
+		for i, a := range w.store.Decide(ctx, round...) {
+			answers[pending[i]] = answer{Answer: a, commands: round[i].Commands}
 			switch old := (*lua.TooOldError)(nil); {
-			case r.Err == nil, errors.As(r.Err, &old):
-			case redis.IsTransient(r.Err):
-				failed, last = append(failed, pending[i]), r.Err
+			case a.Err == nil, errors.As(a.Err, &old):
+			case redis.IsTransient(a.Err):
+				failed, last = append(failed, pending[i]), a.Err
 			default:
-				w.suspect(calls[pending[i]].Shard, r.Err)
-				return retry.Permanent(r.Err)
+				w.suspect(round[i].Shard, a.Err)
+				return retry.Permanent(a.Err)
 			}
 		}
 		pending = failed

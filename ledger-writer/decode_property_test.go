@@ -62,6 +62,7 @@ func TestNothingThatPassesDecodeStopsTheScript(t *testing.T) {
 				rt.Fatalf("the shard is stalled: %v", err)
 			}
 			p := b.parts[0]
+			must(t, p.read())
 			for i, d := range p.decisions {
 				if d.Kind != lua.Decided {
 					continue

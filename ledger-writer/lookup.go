@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -20,12 +21,12 @@ import (
 const lookUpPatience = 5 * time.Second
 
 // applyOld runs a call that Redis answered with TOO_OLD: what ClickHouse knows keeps its outcome, the rest is decided.
-func (w *Writer) applyOld(ctx context.Context, call lua.Call, old *lua.TooOldError) (lua.Result, error) {
-	known, err := w.lookUp(ctx, call, old)
+func (w *Writer) applyOld(ctx context.Context, call *lua.Prepared, old *lua.TooOldError) (answer, error) {
+	known, err := w.lookUp(ctx, call.Call, old)
 	if err != nil {
-		return lua.Result{}, fmt.Errorf("%w; they wait: %w", old, err)
+		return answer{}, fmt.Errorf("%w; they wait: %w", old, err)
 	}
-	rest := call
+	rest := call.Call
 	rest.LookedUp, rest.Commands = old.Forgotten, nil
 	for _, c := range call.Commands {
 		if known[c.GetCommandId()] == nil {
@@ -34,21 +35,16 @@ func (w *Writer) applyOld(ctx context.Context, call lua.Call, old *lua.TooOldErr
 	}
 	w.metrics.lookedUp.WithLabelValues("known").Add(float64(len(call.Commands) - len(rest.Commands)))
 	w.metrics.lookedUp.WithLabelValues("unknown").Add(float64(len(rest.Commands)))
-	results, err := w.decide(ctx, []lua.Call{rest})
+	ready, err := w.store.Prepare(rest)
 	if err != nil {
-		return lua.Result{}, err
+		return answer{}, err
 	}
-	result := results[0]
-	decided := result.Decisions
-	result.Decisions = make([]lua.Decision, 0, len(call.Commands))
-	for _, c := range call.Commands {
-		if event := known[c.GetCommandId()]; event != nil {
-			result.Decisions = append(result.Decisions, remembered(c, event))
-			continue
-		}
-		result.Decisions, decided = append(result.Decisions, decided[0]), decided[1:]
+	answers, err := w.decide(ctx, []*lua.Prepared{ready})
+	if err != nil {
+		return answer{}, err
 	}
-	return result, nil
+	maps.Copy(known, answers[0].known) // more was forgotten meanwhile
+	return answer{Answer: answers[0].Answer, commands: call.Commands, known: known}, nil
 }
 
 // remembered is the decision on a command whose id ClickHouse knows.

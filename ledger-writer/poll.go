@@ -38,6 +38,8 @@ type part struct {
 	sources   []*kgo.Record // the record of each command
 	commands  []lua.Command
 	details   []string // what was wrong with a refused command, for its caller
+	prepared  int      // commands
+	answers   []answer // not read yet
 	decisions []lua.Decision
 	published int      // decisions
 	entries   []string // outbox entries that the decisions left

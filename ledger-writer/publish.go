@@ -18,19 +18,38 @@ import (
 	"github.com/hotledger/hotledger/schemas/topics"
 )
 
-// publishDecided writes the outcomes of the last round into the batch's transaction.
-func (w *Writer) publishDecided(b *batch) {
+// publishDecided reads the answers of the last round, and writes their outcomes into the batch's transaction.
+func (w *Writer) publishDecided(b *batch) error {
 	for _, part := range b.parts {
+		if err := part.read(); err != nil {
+			return err
+		}
 		for ; part.published < len(part.decisions); part.published++ {
 			w.publishDecision(b, part, part.published)
 		}
 	}
+	return nil
+}
+
+// read reads the decisions of the answers.
+func (p *part) read() error {
+	for _, a := range p.answers {
+		decisions, err := a.decisions()
+		if err != nil {
+			return err
+		}
+		p.decisions = append(p.decisions, decisions...)
+	}
+	p.answers = p.answers[:0]
+	return nil
 }
 
 // publish writes what is left of the batch into its transaction: events, replies, dead letters, commands sent on. It returns when the broker
 // has acknowledged all of it; nobody sees any of it before the commit.
 func (w *Writer) publish(ctx context.Context, b *batch) error {
-	w.publishDecided(b)
+	if err := w.publishDecided(b); err != nil {
+		return err
+	}
 	p := b.out
 	for _, reply := range b.replies {
 		p.reply(w.cfg.Kafka.Shards, reply)

@@ -78,27 +78,79 @@ type Result struct {
 	Err   error
 }
 
-// Apply runs calls for different shards in one round trip per Redis node. Results are in the order of the calls.
+// Prepared is a call made ready: all that it sends is there, except what follows from Expected, which may be set until it is sent. Making it ready takes
+// time that Redis need not wait for.
+type Prepared struct {
+	Call
+	bodies []byte
+	args   []any // with room at the front for what follows from Expected
+}
+
+// Prepare makes a call ready. An error is a fault of the caller: nothing of the call can be sent.
+func (s *Store) Prepare(call Call) (*Prepared, error) {
+	if err := call.check(); err != nil {
+		return nil, err
+	}
+	p := &Prepared{Call: call, bodies: call.bodies()}
+	p.args = p.prepare(s.window)
+	return p, nil
+}
+
+// Answer is what became of a call that was sent: a Result whose decisions are not read yet.
+type Answer struct {
+	Head  Head
+	Entry string // as in Result
+	Err   error  // likewise; then the rest is zero
+
+	call    *Prepared
+	known   string
+	records []any
+}
+
+// Decide sends calls for different shards in one round trip per Redis node. Answers are in the order of the calls.
+func (s *Store) Decide(ctx context.Context, calls ...*Prepared) []Answer {
+	answers, keys, args := make([]Answer, len(calls)), make([][]string, len(calls)), make([][]any, len(calls))
+	for i, call := range calls {
+		keys[i], args[i] = LiveKeys(call.Shard), call.send()
+	}
+	for i, cmd := range s.runEach(ctx, applyScript, keys, args) {
+		reply, err := cmd.Slice()
+		if err == nil {
+			answers[i], err = calls[i].answer(reply)
+		}
+		if err != nil {
+			answers[i] = Answer{Err: fmt.Errorf("apply to shard %d: %w", calls[i].Shard, err)}
+		}
+	}
+	return answers
+}
+
+// Apply prepares calls for different shards, sends them and reads their decisions. Results are in the order of the calls.
 func (s *Store) Apply(ctx context.Context, calls ...Call) []Result {
 	results := make([]Result, len(calls))
-	var sent []int // places of the calls that are fit to be sent
-	var keys [][]string
-	var args [][]any
+	var ready []*Prepared
+	var places []int // in results
 	for i, call := range calls {
-		if results[i].Err = call.check(); results[i].Err == nil {
-			sent, keys, args = append(sent, i), append(keys, LiveKeys(call.Shard)), append(args, call.args(s.window))
+		p, err := s.Prepare(call)
+		if results[i].Err = err; err == nil {
+			ready, places = append(ready, p), append(places, i)
 		}
 	}
-	for at, cmd := range s.runEach(ctx, applyScript, keys, args) {
-		i := sent[at]
-		reply, err := cmd.Slice()
-		if err != nil {
-			results[i].Err = fmt.Errorf("apply to shard %d: %w", calls[i].Shard, err)
-			continue
-		}
-		results[i] = calls[i].result(reply)
+	for i, answer := range s.Decide(ctx, ready...) {
+		results[places[i]] = answer.Result()
 	}
 	return results
+}
+
+// Result reads the decisions.
+func (a Answer) Result() Result {
+	r := Result{Head: a.Head, Entry: a.Entry, Err: a.Err}
+	if a.Err == nil {
+		if r.Decisions, r.Err = a.call.decisions(a.Head, a.known, a.records); r.Err != nil {
+			return Result{Err: fmt.Errorf("apply to shard %d: %w", a.call.Shard, r.Err)}
+		}
+	}
+	return r
 }
 
 // CheckClock tells whether the clock of the caller is behind the times of its commands by more than clocks may be apart. Nothing must be decided
@@ -152,10 +204,11 @@ func (c Call) bodies() []byte {
 	return bodies
 }
 
-func (c Call) args(window time.Duration) []any {
-	bodies := c.bodies()
-	args := make([]any, 0, 8+4*len(c.Commands))
-	args = append(args, c.Expected.Position, c.Expected.Chain, nextChain(c.Expected.Chain, c.Now.UnixMilli(), bodies), c.Now.UnixMilli(), window.Milliseconds(), c.asked(), c.LookedUp.words(), bodies)
+// prepare makes the arguments, the first three of which are left to send.
+func (p *Prepared) prepare(window time.Duration) []any {
+	c := p.Call
+	args := make([]any, 3, 8+4*len(c.Commands))
+	args = append(args, c.Now.UnixMilli(), window.Milliseconds(), c.asked(), c.LookedUp.words(), p.bodies)
 	asks := make([]string, len(c.Commands))
 	for i := range c.Commands {
 		command := &c.Commands[i]
@@ -178,33 +231,31 @@ func (c Command) ask() string {
 	return strings.Join([]string{verb, unit, deadline, sequence, terms}, "\n")
 }
 
-func (c Call) result(reply []any) Result {
-	r, err := c.parse(reply)
-	if err != nil {
-		return Result{Err: fmt.Errorf("apply to shard %d: %w", c.Shard, err)}
-	}
-	if r.Head != c.Expected {
-		r.Entry = r.Head.outboxID()
-	}
-	return r
+// send completes the arguments.
+func (p *Prepared) send() []any {
+	p.args[0], p.args[1], p.args[2] = p.Expected.Position, p.Expected.Chain, nextChain(p.Expected.Chain, p.Now.UnixMilli(), p.bodies)
+	return p.args
 }
 
-func (c Call) parse(reply []any) (Result, error) {
-	var records []any
+func (p *Prepared) answer(reply []any) (Answer, error) {
+	a := Answer{call: p}
 	if len(reply) == 5 {
 		if list, ok := reply[4].([]any); ok {
-			reply, records = reply[:4], list
+			reply, a.records = reply[:4], list
 		}
 	}
-	head, answers, err := answer(reply)
+	head, rest, err := answer(reply)
 	if err != nil {
-		return Result{}, err
+		return Answer{}, err
 	}
-	if len(answers) != 1 {
-		return Result{}, fmt.Errorf("script answered %d words after the head, not 1", len(answers))
+	if len(rest) != 1 {
+		return Answer{}, fmt.Errorf("script answered %d words after the head, not 1", len(rest))
 	}
-	decisions, err := c.decisions(head, answers[0], records)
-	return Result{Head: head, Decisions: decisions}, err
+	a.Head, a.known = head, rest[0]
+	if head != p.Expected {
+		a.Entry = head.outboxID()
+	}
+	return a, nil
 }
 
 // decisions puts the records of new outcomes and the known ones back into the order of the commands; the new ones lead from the expected head's

@@ -312,3 +312,21 @@ func (b *bench) point() Point { return Point{Head: b.head, Link: b.link} }
 
 // moveTo makes the bench believe in another end of the log.
 func (b *bench) moveTo(p Point) { b.head, b.link = p.Head, p.Link }
+
+// args are the arguments of a call.
+func (c Call) args(window time.Duration) []any {
+	p, err := (&Store{}).Remembering(window).Prepare(c)
+	if err != nil {
+		panic(err) // a call that a test made
+	}
+	return p.send()
+}
+
+// result reads a reply.
+func (c Call) result(reply []any) Result {
+	a, err := (&Prepared{Call: c}).answer(reply)
+	if err != nil {
+		return Result{Err: err}
+	}
+	return a.Result()
+}
