@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -34,7 +35,10 @@ func scripted(c *ledgerv1.Command) (lua.Command, error) {
 	return lua.Command{Command: c, Fingerprint: lua.FingerprintOf(c), Body: body}, err
 }
 
-// applier calls apply.lua on shard 0 as the writer does, depth commands to a call, and trims the outbox after each.
+// callsPerBatch is about what a writer under load takes at once.
+const callsPerBatch = 8
+
+// applier calls apply.lua on shard 0 as the writer does, depth commands to a call.
 type applier struct {
 	store *lua.Store
 	depth int
@@ -51,21 +55,66 @@ func newApplier(ctx context.Context, store *lua.Store, depth int) (*applier, err
 	return &applier{store: store, depth: depth, head: lua.Genesis}, build.Swap(ctx)
 }
 
-func (a *applier) call(ctx context.Context, commands ...*ledgerv1.Command) (took time.Duration, err error) {
-	call := make([]lua.Command, len(commands)) // making the commands is the callers' work and does not count
+// batch applies commands, all of which must succeed. Making them is the callers' work and does not count.
+func (a *applier) batch(ctx context.Context, commands ...*ledgerv1.Command) (took time.Duration, err error) {
+	batch := make([]lua.Command, len(commands))
 	for i, c := range commands {
-		if call[i], err = scripted(c); err != nil {
+		if batch[i], err = scripted(c); err != nil {
 			return 0, err
 		}
 	}
 	start := time.Now()
-	a.head, err = applyOnce(ctx, a.store, a.head, call)
+	err = a.apply(ctx, batch)
 	return time.Since(start), err
+}
+
+// apply makes the calls of a batch, and trims the outbox. While Redis decides one call, the answer of the last one is read and the next one made
+// ready.
+func (a *applier) apply(ctx context.Context, commands []lua.Command) error {
+	var entries []string
+	var last lua.Answer
+	prepare := func() (call *lua.Prepared, err error) {
+		n := min(a.depth, len(commands))
+		if n > 0 {
+			call, err = a.store.Prepare(lua.Call{Shard: 0, Now: time.Now(), Commands: commands[:n]})
+			commands = commands[n:]
+		}
+		return call, err
+	}
+	call, err := prepare()
+	for call != nil && err == nil {
+		call.Expected = a.head
+		decided := make(chan lua.Answer, 1)
+		go func() { decided <- a.store.Decide(ctx, call)[0] }() // its end is awaited below
+		problem := allApplied(last)
+		next, refused := prepare()
+		last = <-decided
+		a.head, call, err = last.Head, next, errors.Join(last.Err, problem, refused)
+		entries = append(entries, last.Entry)
+	}
+	if err = errors.Join(err, allApplied(last)); err != nil {
+		return err
+	}
+	return a.store.Trim(ctx, 0, entries)
+}
+
+// allApplied reads an answer; one to nothing is fine.
+func allApplied(answer lua.Answer) error {
+	if answer.Head == (lua.Head{}) {
+		return answer.Err
+	}
+	result := answer.Result()
+	for _, d := range result.Decisions {
+		if d.Outcome.GetStatus() != ledgerv1.Status_STATUS_APPLIED {
+			return fmt.Errorf("apply: %s was rejected: %s", d.Outcome.GetCommandId(), d.Outcome.GetReason())
+		}
+	}
+	return result.Err
 }
 
 // debits makes calls for about the given time, of debits of 1 from the accounts that pick names.
 func (a *applier) debits(ctx context.Context, lasting time.Duration, pick func() string) (perSecond float64, err error) {
-	commands := make([]*ledgerv1.Command, a.depth)
+	commands := make([]*ledgerv1.Command, callsPerBatch*a.depth)
 	var spent time.Duration
 	begun := a.done
 	for spent < lasting {
@@ -73,7 +122,7 @@ func (a *applier) debits(ctx context.Context, lasting time.Duration, pick func()
 			commands[i] = debit(a.done, pick())
 			a.done++
 		}
-		took, err := a.call(ctx, commands...)
+		took, err := a.batch(ctx, commands...)
 		if err != nil {
 			return 0, err
 		}
@@ -89,7 +138,7 @@ func Apply(ctx context.Context, store *lua.Store, depth int, lasting time.Durati
 		return 0, err
 	}
 	open, fund := openAndFund(hotAccount)
-	if _, err := a.call(ctx, open, fund); err != nil {
+	if _, err := a.batch(ctx, open, fund); err != nil {
 		return 0, err
 	}
 	if perSecond, err = a.debits(ctx, lasting, func() string { return hotAccount }); err != nil {
@@ -103,17 +152,4 @@ func Apply(ctx context.Context, store *lua.Store, depth int, lasting time.Durati
 		return 0, fmt.Errorf("apply: balance %d at sequence %d after %d debits", account.Balance, account.Sequence, a.done)
 	}
 	return perSecond, nil
-}
-
-func applyOnce(ctx context.Context, store *lua.Store, head lua.Head, commands []lua.Command) (lua.Head, error) {
-	result := store.Apply(ctx, lua.Call{Shard: 0, Expected: head, Now: time.Now(), Commands: commands})[0]
-	if result.Err != nil {
-		return head, result.Err
-	}
-	for _, d := range result.Decisions {
-		if d.Outcome.GetStatus() != ledgerv1.Status_STATUS_APPLIED {
-			return head, fmt.Errorf("apply: %s was rejected: %s", d.Outcome.GetCommandId(), d.Outcome.GetReason())
-		}
-	}
-	return result.Head, store.Trim(ctx, 0, []string{result.Entry})
 }

@@ -55,11 +55,11 @@ func uuidLike(i int) string { return fmt.Sprintf("01a229cd-2585-77d4-88b9-%012d"
 func (a *applier) fill(ctx context.Context, count int, make1 func(i int) *ledgerv1.Command) error {
 	for done := 0; done < count; {
 		var commands []*ledgerv1.Command
-		for len(commands) < a.depth && done < count {
+		for len(commands) < callsPerBatch*a.depth && done < count {
 			commands = append(commands, make1(done))
 			done++
 		}
-		if _, err := a.call(ctx, commands...); err != nil {
+		if _, err := a.batch(ctx, commands...); err != nil {
 			return err
 		}
 	}

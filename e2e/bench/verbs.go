@@ -57,18 +57,18 @@ func applyPairs(ctx context.Context, store *lua.Store, lasting time.Duration, pa
 	}
 	open, fund := openAndFund(hotAccount)
 	other, _ := openAndFund(receiver)
-	if _, err := a.call(ctx, open, fund, other); err != nil {
+	if _, err := a.batch(ctx, open, fund, other); err != nil {
 		return 0, err
 	}
-	commands := make([]*ledgerv1.Command, 0, depth)
+	commands := make([]*ledgerv1.Command, 0, callsPerBatch*depth)
 	pairs := 0
 	var spent time.Duration
 	for spent < lasting {
-		for commands = commands[:0]; len(commands) < depth; pairs++ {
+		for commands = commands[:0]; len(commands) < callsPerBatch*depth; pairs++ {
 			first, second := pair(pairs)
 			commands = append(commands, first, second)
 		}
-		took, err := a.call(ctx, commands...)
+		took, err := a.batch(ctx, commands...)
 		if err != nil {
 			return 0, err
 		}
