@@ -25,7 +25,7 @@ type Config struct {
 
 	Group              string        `env:"LEDGER_WRITER_GROUP" envDefault:"ledger-writer" help:"consumer group; all writers of a ledger share it"`
 	InstanceID         string        `env:"LEDGER_WRITER_INSTANCE_ID" help:"names this instance in its transactional id, so that its own restart settles what it left; unique among the writers; empty = the host name"`
-	BatchRecords       int           `env:"LEDGER_WRITER_BATCH_RECORDS" envDefault:"4000" help:"commands of one transaction, at most; a quiet system commits fewer, without waiting"`
+	BatchRecords       int           `env:"LEDGER_WRITER_BATCH_RECORDS" envDefault:"16000" help:"commands of one transaction, at most; a quiet system commits fewer, without waiting, and so does a slow one, which is to be done with them soon"`
 	RedisBudget        time.Duration `env:"LEDGER_WRITER_REDIS_BUDGET" envDefault:"5s" help:"how long one call keeps asking Redis before its batch is given up and recovered; less than the transaction timeout"`
 	TransactionTimeout time.Duration `env:"LEDGER_WRITER_TRANSACTION_TIMEOUT" envDefault:"15s" help:"after this the broker aborts a batch whose writer went silent; less than the session timeout"`
 	SessionTimeout     time.Duration `env:"LEDGER_WRITER_SESSION_TIMEOUT" envDefault:"20s" help:"after this a silent writer loses its shards to another"`

@@ -47,6 +47,14 @@ type part struct {
 
 func (b *batch) empty() bool { return len(b.records) == 0 && len(b.derived) == 0 }
 
+// size is how many commands were polled.
+func (b *batch) size() (n int) {
+	for _, records := range b.records {
+		n += len(records)
+	}
+	return n
+}
+
 // drop forgets the records of a shard: they will be polled again.
 func (b *batch) drop(shard int) { delete(b.records, shard) }
 
@@ -54,7 +62,7 @@ func (b *batch) drop(shard int) { delete(b.records, shard) }
 func (w *Writer) poll(ctx context.Context) (*batch, error) {
 	wait, cancel := context.WithTimeout(ctx, pollWait)
 	defer cancel()
-	fetches := w.session.PollRecords(wait, w.cfg.BatchRecords)
+	fetches := w.session.PollRecords(wait, w.pace.records)
 	b := &batch{records: map[int][]*kgo.Record{}}
 	if fetches.IsClientClosed() {
 		return b, errTenureOver

@@ -72,6 +72,7 @@ func (w *Writer) tenure(ctx context.Context) error {
 		}
 		w.logger.Warn("batch given up, its shards will be recovered", zap.Error(err))
 		w.metrics.givenUp.Inc()
+		w.pace.givenUp()
 		if err := w.abort(context.WithoutCancel(ctx), err); err != nil {
 			return err
 		}

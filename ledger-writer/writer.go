@@ -44,6 +44,7 @@ type Writer struct {
 	log     *eventLog
 	owned   ownership
 	inTxn   bool
+	pace    pace
 	besides map[int]*beside // by shard
 	// besideEvents is the constant of that name; less in a test.
 	besideEvents uint64
@@ -65,7 +66,7 @@ func New(cfg Config, logger *zap.Logger, reg prometheus.Registerer, health *metr
 	w := &Writer{
 		cfg: cfg, logger: logger, metrics: newCounters(reg), health: health,
 		rdb: rdb, store: lua.New(rdb).Remembering(cfg.DedupeWindow), besideEvents: besideEvents, besides: map[int]*beside{},
-		policyCheck: policyCheck, calendar: days,
+		policyCheck: policyCheck, calendar: days, pace: newPace(cfg.BatchRecords),
 	}
 	health.Check("redis eviction policy", w.policyReady)
 	if cfg.RebuildFromClickHouse || cfg.DedupeWindow > 0 {
@@ -146,6 +147,7 @@ func (w *Writer) turn(ctx context.Context) error {
 	if batch.empty() {
 		return w.checkIdle(work)
 	}
+	begun := time.Now()
 	w.share(batch)
 	if batch.out, err = w.open(); err != nil {
 		return err
@@ -162,5 +164,6 @@ func (w *Writer) turn(ctx context.Context) error {
 	}
 	hit(trapCommitted)
 	w.trim(work, batch)
+	w.pace.took(batch.size(), time.Since(begun))
 	return nil
 }
