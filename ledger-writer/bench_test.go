@@ -39,10 +39,11 @@ func benchWriter(b *testing.B) *Writer {
 func BenchmarkDecodeRecord(b *testing.B) {
 	w, r := benchWriter(b), benchRecord(b)
 	p := &part{shard: &shard{}}
+	var command ledgerv1.Command
 	b.ReportAllocs()
 	for b.Loop() {
 		p.sources, p.details, p.commands = p.sources[:0], p.details[:0], p.commands[:0]
-		w.decodeRecord(&batch{}, p, r)
+		w.decodeRecord(&batch{}, p, r, &command)
 	}
 	if len(p.commands) != 1 {
 		b.Fatal("the record is no command")

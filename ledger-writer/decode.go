@@ -40,13 +40,14 @@ const callBytesMax = 1 << 20
 func (w *Writer) decode(b *batch) {
 	for _, p := range b.parts {
 		begun, bytes := len(p.commands), 0
+		room := make([]ledgerv1.Command, min(len(p.records), lua.CommandsMax)) // at once: one by one costs more
 		for len(p.records) > 0 && len(p.commands)-begun < lua.CommandsMax {
 			r := p.records[0]
 			if bytes += len(r.Value); bytes > callBytesMax && len(p.commands) > begun {
 				break
 			}
 			p.records = p.records[1:]
-			w.decodeRecord(b, p, r)
+			w.decodeRecord(b, p, r, &room[len(p.commands)-begun])
 		}
 	}
 }
@@ -67,7 +68,8 @@ func (w *Writer) share(b *batch) {
 	}
 }
 
-func (w *Writer) decodeRecord(b *batch, p *part, r *kgo.Record) {
+// decodeRecord decodes into command, which is empty, or holds what a record was refused for.
+func (w *Writer) decodeRecord(b *batch, p *part, r *kgo.Record, command *ledgerv1.Command) {
 	if len(r.Value) > limits.CommandBytesMax {
 		w.bury(b, r, causeTooLarge, fmt.Sprintf("%d bytes; a command has at most %d", len(r.Value), limits.CommandBytesMax))
 		return
@@ -76,7 +78,6 @@ func (w *Writer) decodeRecord(b *batch, p *part, r *kgo.Record) {
 		w.bury(b, r, causeTooLarge, fmt.Sprintf("%d bytes of headers; a command has at most %d", n, headerBytesMax))
 		return
 	}
-	command := &ledgerv1.Command{}
 	if err := proto.Unmarshal(r.Value, command); err != nil || len(r.Value) == 0 {
 		w.bury(b, r, causeNotACommand, fmt.Sprintf("not a ledger.v1.Command: %v", err))
 		return
