@@ -65,8 +65,15 @@ type Break struct {
 	// Compensation is nil unless Action is Repair and the run came to issue it (or would have, in a dry run).
 	Compensation *Compensation
 
-	// From and To are the positions of a projection break; the shard's rows there are wrong.
+	// From and To are positions of the shard's log. Where events or rows are wrong, the first and the last of them. Where Redis is wrong, it agrees with
+	// the log up to From, and does not at To, which is the end of what was compared if no event came in between. Both 0 where there is no place.
 	From, To uint64
+	// Accounts and Misstated are of wrong rows in ClickHouse: whose they are, accountsCountedMax at most, and what they say too much, by unit.
+	Accounts  map[string]bool
+	Misstated map[string]*misstated
+
+	after, before uint64 // sequences of the account that From and To are the positions of; before is 0 where nothing came after
+	cause         int    // number in the report
 
 	hold       string   // of a HOLD_STALE
 	generation string   // of the shard's keys in Redis when they were read

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/cespare/xxhash/v2"
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -28,29 +30,30 @@ func (d *doubt) inDoubt() bool { return len(d.log)+len(d.projection) > 0 }
 const readingsAtOnce = 2
 
 // checkLog reads the log in Kafka link by link, and holds ClickHouse against it: same positions, same content. What is wrong in
-// ClickHouse is projected again, if the policy allows it, before anything is compared.
-func (r *reconciliation) checkLog(ctx context.Context) error {
+// ClickHouse is projected again, if the policy allows it, before anything is compared. Reading takes this process; meanwhile ClickHouse adds
+// up its rows, and then does what is given.
+func (r *reconciliation) checkLog(ctx context.Context, meanwhile func(context.Context) error) error {
 	r.doubts = make([]doubt, len(r.scans))
-	r.readings = make([]*reading, len(r.scans))
 	marks, err := r.marks(ctx)
 	if err != nil {
 		return err
 	}
-	group, reading := errgroup.WithContext(ctx)
-	group.SetLimit(readingsAtOnce)
-	for shard, s := range r.scans {
-		group.Go(func() error { // ends with reading
-			var err error
-			r.readings[shard], err = r.readStream(reading, shard, marks[shard], s.end.Position)
+	var sums []map[uint64]counted
+	group, working := errgroup.WithContext(ctx)
+	group.Go(func() error { return r.readStreams(working, marks) })
+	group.Go(func() error {
+		var err error
+		if sums, err = r.rowSums(working, marks); err != nil {
 			return err
-		})
-	}
+		}
+		return meanwhile(ctx)
+	})
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	wrong, err := r.wrongStretches(ctx)
-	if err != nil {
-		return err
+	wrong := r.wrongStretches(sums)
+	if slices.ContainsFunc(wrong, func(numbers []uint64) bool { return len(numbers) > 0 }) {
+		r.dropAhead() // whoever puts them right: it was compared with wrong rows
 	}
 	for shard, read := range r.readings {
 		d := &r.doubts[shard]
@@ -58,8 +61,12 @@ func (r *reconciliation) checkLog(ctx context.Context) error {
 		r.report.Events += r.scans[shard].end.Position
 		r.report.EventsRead += read.end.link.Position - read.from.link.Position
 		for _, b := range d.log {
-			if b.Class == ChainBroken {
+			switch b.Class {
+			case ChainBroken:
 				d.conflicting[b.Account] = true
+			case EventUnreadable:
+				d.missing[b.Account] = true
+			default: // the event is in ClickHouse as it is
 			}
 		}
 		if len(d.log) > 0 {
@@ -72,56 +79,67 @@ func (r *reconciliation) checkLog(ctx context.Context) error {
 	return r.reproject(ctx)
 }
 
+// readStreams reads the log of each shard from its mark on.
+func (r *reconciliation) readStreams(ctx context.Context, marks []mark) error {
+	r.readings = make([]*reading, len(r.scans))
+	group, reading := errgroup.WithContext(ctx)
+	group.SetLimit(readingsAtOnce)
+	for shard, s := range r.scans {
+		group.Go(func() error { // ends with reading
+			var err error
+			r.readings[shard], err = r.readStream(reading, shard, marks[shard], s.end.Position)
+			return err
+		})
+	}
+	return group.Wait()
+}
+
 // counted is what ClickHouse has of a stretch.
 type counted struct {
 	rows, sum uint64
 }
 
-// checked are the positions that are checked, per shard: above the first, up to the second.
-func (r *reconciliation) checked() (froms, ends []uint64) {
-	for shard := range r.scans {
-		froms = append(froms, r.readings[shard].from.link.Position)
-		ends = append(ends, r.readings[shard].end.link.Position)
+// rowSums returns per shard what ClickHouse has of each stretch from a mark on, up to where the run compares.
+func (r *reconciliation) rowSums(ctx context.Context, marks []mark) ([]map[uint64]counted, error) {
+	froms, ends := make([]uint64, len(r.scans)), make([]uint64, len(r.scans))
+	sums := make([]map[uint64]counted, len(r.scans))
+	for shard, s := range r.scans {
+		froms[shard], ends[shard], sums[shard] = marks[shard].link.Position, s.end.Position, map[uint64]counted{}
 	}
-	return froms, ends
-}
-
-// wrongStretches returns per shard the numbers of the stretches that differ, in order.
-func (r *reconciliation) wrongStretches(ctx context.Context) ([][]uint64, error) {
-	froms, ends := r.checked()
 	rows, err := r.clickhouse.Query(ctx, `SELECT shard, toUInt64(intDiv(position - 1, @size)) AS number, count(), sum(xxHash64(`+rowTextSQL+`)) FROM events
 		WHERE position > arrayElement(@froms, shard + 1) AND position <= arrayElement(@ends, shard + 1) GROUP BY shard, number`,
 		clickhouse.Named("size", stretchPositions), clickhouse.Named("froms", froms), clickhouse.Named("ends", ends))
 	if err != nil {
 		return nil, fmt.Errorf("add up the rows of the log: %w", err)
 	}
-	defer func() { _ = rows.Close() }() // rows.Err below has the error that counts
-	have := make([]map[uint64]counted, len(r.scans))
-	for shard := range have {
-		have[shard] = map[uint64]counted{}
-	}
-	for rows.Next() {
+	err = scanAll(rows, func(scan func(...any) error) error {
 		var shard uint16
 		var number uint64
 		var c counted
-		if err := rows.Scan(&shard, &number, &c.rows, &c.sum); err != nil {
-			return nil, fmt.Errorf("add up the rows of the log: %w", err)
+		if err := scan(&shard, &number, &c.rows, &c.sum); err != nil {
+			return err
 		}
-		have[shard][number] = c
-	}
-	if err := rows.Err(); err != nil {
+		sums[shard][number] = c
+		return nil
+	})
+	if err != nil {
 		return nil, fmt.Errorf("add up the rows of the log: %w", err)
 	}
+	return sums, nil
+}
+
+// wrongStretches returns per shard the numbers of the stretches that differ from the log, in order.
+func (r *reconciliation) wrongStretches(sums []map[uint64]counted) [][]uint64 {
 	wrong := make([][]uint64, len(r.scans))
 	for shard, read := range r.readings {
 		for number, want := range read.stretches {
-			if (have[shard][number] != counted{want.events, want.sum}) {
+			if (sums[shard][number] != counted{want.events, want.sum}) {
 				wrong[shard] = append(wrong[shard], number)
 			}
 		}
 		slices.Sort(wrong[shard])
 	}
-	return wrong, nil
+	return wrong
 }
 
 // wrongStretchesMax bounds the time of looking row by row; what lies beyond is found by the next run.
@@ -133,7 +151,7 @@ func (r *reconciliation) findGaps(ctx context.Context, read *reading, numbers []
 	for i, number := range numbers {
 		first, last := number*stretchPositions+1, (number+1)*stretchPositions
 		first, last = max(first, read.from.link.Position+1), min(last, read.end.link.Position)
-		found := map[uint64]Class{}
+		found := map[uint64]*Break{}
 		if i < wrongStretchesMax {
 			rows, err := r.rowsBetween(ctx, read.shard, first, last)
 			if err != nil {
@@ -143,16 +161,14 @@ func (r *reconciliation) findGaps(ctx context.Context, read *reading, numbers []
 				return nil, err
 			}
 		} else {
-			for p := first; p <= last; p++ {
-				found[p] = ProjectionMismatch
-			}
+			found[first] = &Break{Class: ProjectionMismatch, Shard: read.shard, Action: Repair, From: first, To: last}
 		}
 		for _, p := range slices.Sorted(maps.Keys(found)) {
-			if n := len(breaks); n > 0 && breaks[n-1].Class == found[p] && breaks[n-1].To+1 == p {
-				breaks[n-1].To = p
+			if n := len(breaks); n > 0 && breaks[n-1].Class == found[p].Class && breaks[n-1].To+1 == p {
+				breaks[n-1].join(found[p])
 				continue
 			}
-			breaks = append(breaks, &Break{Class: found[p], Shard: read.shard, Action: Repair, From: p, To: p})
+			breaks = append(breaks, found[p])
 		}
 	}
 	for _, b := range breaks {
@@ -164,14 +180,33 @@ func (r *reconciliation) findGaps(ctx context.Context, read *reading, numbers []
 	return breaks, nil
 }
 
-// rowsAt are the rows of ClickHouse at one position.
+// accountsCountedMax bounds what a break of rows remembers of whose they are.
+const accountsCountedMax = 10_000
+
+// join adds a break of the next positions.
+func (b *Break) join(next *Break) {
+	b.To = next.To
+	for account := range next.Accounts {
+		if len(b.Accounts) < accountsCountedMax {
+			b.Accounts[account] = true
+		}
+	}
+	for unit, m := range next.Misstated {
+		addMisstated(b.Misstated, unit, m.Gross, m.Net)
+	}
+}
+
+// rowsAt are the rows of ClickHouse at one position, and what those of them that are applied changed.
 type rowsAt struct {
 	hashes   []uint64
 	accounts []string
+	units    []string
+	deltas   []int64
 }
 
 func (r *reconciliation) rowsBetween(ctx context.Context, shard int, first, last uint64) (map[uint64]rowsAt, error) {
-	rows, err := r.clickhouse.Query(ctx, `SELECT position, groupArray(xxHash64(`+rowTextSQL+`)), groupUniqArray(account) FROM events
+	rows, err := r.clickhouse.Query(ctx, `SELECT position, groupArray(xxHash64(`+rowTextSQL+`)), groupUniqArray(account),
+			groupArrayIf(toString(unit), status = 'applied'), groupArrayIf(delta, status = 'applied') FROM events
 		WHERE shard = @shard AND position BETWEEN @first AND @last GROUP BY position`,
 		clickhouse.Named("shard", shard), clickhouse.Named("first", first), clickhouse.Named("last", last))
 	if err != nil {
@@ -182,7 +217,7 @@ func (r *reconciliation) rowsBetween(ctx context.Context, shard int, first, last
 	for rows.Next() {
 		var position uint64
 		var at rowsAt
-		if err := rows.Scan(&position, &at.hashes, &at.accounts); err != nil {
+		if err := rows.Scan(&position, &at.hashes, &at.accounts, &at.units, &at.deltas); err != nil {
 			return nil, fmt.Errorf("read rows of shard %d: %w", shard, err)
 		}
 		found[position] = at
@@ -193,9 +228,9 @@ func (r *reconciliation) rowsBetween(ctx context.Context, shard int, first, last
 	return found, nil
 }
 
-// againstLog reads a stretch in Kafka again, and classifies each position whose rows differ.
-func (r *reconciliation) againstLog(ctx context.Context, read *reading, number, first, last uint64, rows map[uint64]rowsAt, d *doubt) (map[uint64]Class, error) {
-	found := map[uint64]Class{}
+// againstLog reads a stretch in Kafka again, and makes a break of each position whose rows differ.
+func (r *reconciliation) againstLog(ctx context.Context, read *reading, number, first, last uint64, rows map[uint64]rowsAt, d *doubt) (map[uint64]*Break, error) {
+	found := map[uint64]*Break{}
 	offset := read.stretches[number].offset
 	err := r.readLog(ctx, read.shard, offset, read.end.offset, func(l logged) error {
 		position := l.event.GetOutcome().GetPosition()
@@ -205,32 +240,55 @@ func (r *reconciliation) againstLog(ctx context.Context, read *reading, number, 
 		case position > last:
 			return errEnough
 		}
-		text, err := rowText(nil, l)
+		wanted, err := rowOf(l)
 		if err != nil {
 			return err
 		}
-		at, want := rows[position], xxhash.Sum64(text)
-		same := !slices.ContainsFunc(at.hashes, func(h uint64) bool { return h != want })
+		account := strings.Clone(wanted.GetOutcome().GetAccount())
+		at, hash := rows[position], xxhash.Sum64(wanted.appendText(nil))
+		same := !slices.ContainsFunc(at.hashes, func(h uint64) bool { return h != hash })
+		class := ProjectionMismatch
 		switch {
 		case len(at.hashes) == 0:
-			found[position] = ProjectionMissing
-			d.missing[l.event.GetOutcome().GetAccount()] = true
-			return nil
+			class = ProjectionMissing
+			d.missing[account] = true
 		case len(at.hashes) == 1 && same:
 			return nil
 		case len(at.hashes) > 1:
-			found[position] = ProjectionDuplicate
-		default:
-			found[position] = ProjectionMismatch
+			class = ProjectionDuplicate
 		}
 		if !same {
-			for _, account := range append(at.accounts, l.event.GetOutcome().GetAccount()) {
+			for _, account := range append(at.accounts, account) {
 				d.conflicting[account] = true
 			}
 		}
+		found[position] = at.toBreak(class, read.shard, account, wanted)
 		return nil
 	})
 	return found, err
+}
+
+// toBreak says whose rows are wrong at a position, and by how much.
+func (at rowsAt) toBreak(class Class, shard int, account string, wanted *row) *Break {
+	position := wanted.GetOutcome().GetPosition()
+	b := &Break{Class: class, Shard: shard, Action: Repair, From: position, To: position, Accounts: map[string]bool{account: true}, Misstated: map[string]*misstated{}}
+	for _, account := range at.accounts {
+		b.Accounts[account] = true
+	}
+	sums := map[string]*big.Int{}
+	if wanted.GetOutcome().GetStatus() == ledgerv1.Status_STATUS_APPLIED {
+		sums[strings.Clone(wanted.unit)] = big.NewInt(-wanted.delta)
+	}
+	for i, unit := range at.units {
+		if sums[unit] == nil {
+			sums[unit] = new(big.Int)
+		}
+		sums[unit].Add(sums[unit], big.NewInt(at.deltas[i]))
+	}
+	for unit, net := range sums {
+		addMisstated(b.Misstated, unit, new(big.Int).Abs(net), net)
+	}
+	return b
 }
 
 func positions(from, to uint64) string {

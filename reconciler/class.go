@@ -41,6 +41,8 @@ const (
 	LogTruncated Class = "LOG_TRUNCATED"
 	// ChainBroken: an event in Kafka does not follow from the one before it, or its content is not what the chain says.
 	ChainBroken Class = "CHAIN_BROKEN"
+	// EventUnreadable: no row can be made of an event in Kafka (it has no business date, say). The projector stands still there.
+	EventUnreadable Class = "EVENT_UNREADABLE"
 	// EventContradictsCommand: an event moved another amount than its command asked for.
 	EventContradictsCommand Class = "EVENT_CONTRADICTS_COMMAND"
 	// BalanceChainBroken: balance_after is not the balance before plus the delta, and no repair of the account came later.
@@ -112,6 +114,7 @@ var natures = []nature{
 	{LogTruncated, Critical, Stop, "the log lost its end"},
 	{LogGap, Critical, Stop, "the log lacks a change of an account"},
 	{LogDuplicate, Critical, Stop, "the log has one change of an account twice"},
+	{EventUnreadable, Critical, Stop, "an event of the log cannot be read"},
 	{EventContradictsCommand, Critical, Stop, "an event moved another amount than was asked for"},
 	{PostingsNotZero, Critical, Stop, "the two sides of all postings do not cancel out"},
 	{DuplicateEffect, Critical, Reversal, "one command took effect twice"},

@@ -137,6 +137,32 @@ func TestEachFaultOfTheLogIsFoundOnceAndLeftToPeople(t *testing.T) {
 	}
 }
 
+// The projector halts at such an event, so ClickHouse never gets there: the run cannot tell, and says at what.
+func TestAnEventThatNoRowCanBeMadeOfStopsEverythingAndIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, date := range []string{"", "2026-02-30"} {
+		w := setup(t)
+		w.smallLedger()
+		w.serve()
+		w.stopProjector()
+		w.submit(credit("a4", 1, "USD"))
+		w.forgeNext(func(e *ledgerv1.Event) { e.Outcome.BusinessDate = date })
+		w.submit(debit("a3", 100, "USD"))
+		w.submit(credit("a3", 1, "USD"))
+		w.tamper("a5", func(a *lua.Account) { a.Balance++ })
+		first, err := w.run(func(c *Config) { c.BarrierTimeout = 300 * time.Millisecond })
+		if err == nil || first.Verdict != CouldNotTell || !strings.Contains(first.Why, "the log is broken: no row can be made of the event at position") || !strings.Contains(first.Why, "business date") {
+			t.Fatalf("want could not tell, and why, got %s", dump(first))
+		}
+		if b := first.Breaks; len(b) != 1 || b[0].Class != EventUnreadable || b[0].Account != "a3" || b[0].Action != Stop || w.commandsSent() != 0 {
+			t.Fatalf("want one %s and no command, got %s", EventUnreadable, dump(first))
+		}
+		if again, _ := w.run(func(c *Config) { c.BarrierTimeout = 300 * time.Millisecond }); len(again.Breaks) != 1 || again.Breaks[0].ID != first.Breaks[0].ID {
+			t.Fatalf("want the same break again, got %s", dump(again))
+		}
+	}
+}
+
 func TestAProjectorThatWasLateAndCaughtUpIsNoted(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/hotledger/hotledger/chassis/config"
@@ -41,16 +43,13 @@ func withReconciler(cmd *cobra.Command, cfg *Config, environ []string, do func(c
 func breaksCommand(cfg *Config, environ []string) *cobra.Command {
 	root := &cobra.Command{Use: "breaks", Short: "Look at the breaks of the last run, and decide about them", Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	root.AddCommand(&cobra.Command{Use: "list", Short: "The breaks of the last run that could tell, the worst first", Args: usage(cobra.NoArgs),
+	number := 0
+	list := &cobra.Command{Use: "list", Short: "The breaks of the last run that could tell, the worst first; those of one cause in one line", Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withReconciler(cmd, cfg, environ, func(ctx context.Context, r *Reconciler) error {
-				found, err := r.ListBreaks(ctx)
-				if err != nil {
-					return err
-				}
-				return printFound(cmd.OutOrStdout(), found)
-			})
-		}})
+			return withReconciler(cmd, cfg, environ, func(ctx context.Context, r *Reconciler) error { return r.list(ctx, cmd.OutOrStdout(), number) })
+		}}
+	list.Flags().IntVar(&number, "cause", 0, "each break of this cause, by its number in the list; 0 = all causes")
+	root.AddCommand(list)
 	root.AddCommand(&cobra.Command{Use: "show BREAK", Short: "One break, what was decided about it, and the trial balance before and after", Args: usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withReconciler(cmd, cfg, environ, func(ctx context.Context, r *Reconciler) error { return r.show(ctx, cmd.OutOrStdout(), args[0]) })
@@ -116,22 +115,55 @@ func deciding(verb, short string, cfg *Config, environ []string, amount bool, do
 	return cmd
 }
 
-func printFound(w io.Writer, found []Found) error {
-	t := plainTable()
-	t.AppendHeader(table.Row{"break", "severity", "class", "account", "amount", "since", "action", "state"})
-	for _, f := range found {
-		where := f.Account
-		if where == "" {
-			where = fmt.Sprintf("shard %d", f.Shard)
+// list prints the causes of the last run that could tell, or each break of one of them.
+func (r *Reconciler) list(ctx context.Context, w io.Writer, number int) error {
+	found, err := r.ListBreaks(ctx)
+	if err != nil {
+		return err
+	}
+	text := "The last run that could tell found no break.\n"
+	if len(found) > 0 {
+		report, err := r.ReadReport(ctx, found[0].RunID)
+		if err != nil {
+			return err
 		}
-		t.AppendRow(table.Row{f.BreakID, f.Severity, f.Class, where, f.amount(), f.FirstSeen.UTC().Format(time.DateTime), f.Action, f.State})
+		causes := report.causes()
+		if number < 0 || number > len(causes) {
+			return fmt.Errorf("%w: the last run found no cause %d", ErrDecision, number)
+		}
+		text = foundTable(found, causes, number) + "\n"
 	}
-	text := t.Render() + "\n"
-	if len(found) == 0 {
-		text = "The last run that could tell found no break.\n"
-	}
-	_, err := io.WriteString(w, text)
+	_, err = io.WriteString(w, text)
 	return err
+}
+
+// foundTable has a row for each cause, or for each break of the cause with a number.
+func foundTable(found []Found, causes []*cause, number int) string {
+	byID := map[string]Found{}
+	for _, f := range found {
+		byID[f.BreakID] = f
+	}
+	t := plainTable()
+	t.AppendHeader(table.Row{"cause", "break", "severity", "class", "account", "amount", "since", "action", "state"})
+	for _, c := range causes {
+		switch {
+		case number != 0 && c.Number != number:
+		case number != 0 || len(c.breaks) == 1:
+			for _, b := range c.breaks {
+				f := byID[b.BreakID]
+				where := f.Account
+				if where == "" {
+					where = fmt.Sprintf("shard %d", f.Shard)
+				}
+				t.AppendRow(table.Row{c.Number, f.BreakID, f.Severity, f.Class, where, f.amount(), f.FirstSeen.UTC().Format(time.DateTime), f.Action, f.State})
+			}
+		default:
+			first := slices.MinFunc(c.breaks, func(a, b jsonBreak) int { return a.FirstSeen.Compare(b.FirstSeen) })
+			t.AppendRow(table.Row{c.Number, plural(uint64(len(c.breaks)), "break"), c.Severity, c.Class, c.Where() + "\n" + c.Names(), strings.Join(c.Money(), "\n"),
+				first.FirstSeen.UTC().Format(time.DateTime), first.Action, c.tally(func(b jsonBreak) string { return byID[b.BreakID].State })})
+		}
+	}
+	return t.Render()
 }
 
 func (f Found) amount() string {

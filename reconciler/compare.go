@@ -20,7 +20,7 @@ var sliceQuery = `SELECT toString(class), if(terms_log.1 != '', terms_log.1, ter
 			toString(sequence_redis), toString(balance_redis), toString(held_redis), terms_redis.1, terms_redis.2, terms_redis.3,
 			toString(sequence_log), toString(balance_log), toString(held_log), terms_log.1, terms_log.2, terms_log.3,
 			toString(balance_at_redis), toString(held_at_redis), terms_at_redis.1, terms_at_redis.2, terms_at_redis.3], class NOT IN ('AGREES', 'NOT_YET'))
-	FROM (` + accountsQuery + `) GROUP BY class, unit SETTINGS optimize_aggregation_in_order = 1`
+	FROM (` + accountsQuery + `) GROUP BY class, unit`
 
 // Total is the control total of one unit: the sum of all balances in Redis, and what the log says they should be, each account at
 // the sequence it was seen at. Minor units; may exceed 64 bits.
@@ -40,8 +40,7 @@ type sliceResult struct {
 
 // compare finds the accounts that differ, at the same sequence, in ClickHouse, slice by slice.
 func (r *reconciliation) compare(ctx context.Context) error {
-	bounds, err := r.cutSlices(ctx)
-	if err != nil {
+	if err := r.cutSlices(ctx); err != nil {
 		return err
 	}
 	finished, err := r.finishedSlices(ctx)
@@ -51,14 +50,10 @@ func (r *reconciliation) compare(ctx context.Context) error {
 	sums := map[string]*Total{}
 	var differences, histories []*Break
 	var found uint64
-	for i, lo := range bounds {
-		hi := ""
-		if i+1 < len(bounds) {
-			hi = bounds[i+1]
-		}
+	for i := range r.bounds {
 		result := finished[i]
 		if result == nil {
-			if result, err = r.compareSlice(ctx, lo, hi); err != nil {
+			if result, err = r.next(ctx, sliceOf(r.bounds, i)); err != nil {
 				return err
 			}
 			if err := r.writeSlice(ctx, i, result); err != nil {
@@ -76,9 +71,10 @@ func (r *reconciliation) compare(ctx context.Context) error {
 			histories = append(histories, h.breaks()...)
 		}
 	}
-	r.report.Totals, r.report.Slices = sortedTotals(sums), len(bounds)
+	r.report.Totals, r.report.Slices = sortedTotals(sums), len(r.bounds)
+	r.narrow(differences, histories)
 	r.collect(found, differences, histories)
-	return nil
+	return r.place(ctx)
 }
 
 // collect turns what was found into the breaks of the report: one cause is one break.
@@ -121,9 +117,9 @@ func (r *reconciliation) collect(found uint64, differences, histories []*Break) 
 	r.report.BreaksFound += found // what was projected again is counted already
 }
 
-// compareSlice compares the accounts from lo up to below hi.
-func (r *reconciliation) compareSlice(ctx context.Context, lo, hi string) (*sliceResult, error) {
-	rows, err := r.clickhouse.Query(ctx, sliceQuery, r.args(lo, hi, clickhouse.Named("most", r.cfg.BreaksMax+1))...)
+// compareSlice compares the accounts of a slice.
+func (r *reconciliation) compareSlice(ctx context.Context, s slice) (*sliceResult, error) {
+	rows, err := r.clickhouse.Query(ctx, sliceQuery, r.args(s, clickhouse.Named("most", r.cfg.BreaksMax+1))...)
 	if err != nil {
 		return nil, fmt.Errorf("compare accounts: %w", err)
 	}
@@ -155,10 +151,10 @@ func (r *reconciliation) compareSlice(ctx context.Context, lo, hi string) (*slic
 	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("compare accounts: %w", err)
 	}
-	if result.Histories, err = r.readHistories(ctx, lo, hi); err != nil {
+	if result.Histories, err = r.readHistories(ctx, s); err != nil {
 		return nil, err
 	}
-	if result.Holds, err = r.readHolds(ctx, lo, hi); err != nil {
+	if result.Holds, err = r.readHolds(ctx, s); err != nil {
 		return nil, err
 	}
 	return result, nil
@@ -269,6 +265,7 @@ func (d *difference) toBreak(s *scan) *Break {
 		}
 	}
 	b.Detail = d.detail(s)
+	b.after, b.before = d.between()
 	return b
 }
 

@@ -58,7 +58,7 @@ func (r *Reconciler) Explain(ctx context.Context, w io.Writer, account string, m
 		return fmt.Errorf("explain account %q: %w", account, err)
 	}
 	out := &errWriter{w: w}
-	out.say("%s, shard %d\n\n", (&Break{Account: account}).where(), shard)
+	out.say("%s, shard %d\n\n", printable(account), shard)
 	if earlier > 0 {
 		out.say("(%s before these)\n", plural(uint64(earlier), "event"))
 	}

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -54,7 +55,7 @@ func (r *reconciliation) classify(ctx context.Context) error {
 		if (a.Settled == "") != (b.Settled == "") {
 			return strings.Compare(a.Settled, b.Settled) // what is settled comes last
 		}
-		return slices.Index(severities, b.Severity) - slices.Index(severities, a.Severity)
+		return cmp.Or(slices.Index(severities, b.Severity)-slices.Index(severities, a.Severity), cmp.Compare(a.Class, b.Class), a.Shard-b.Shard, cmp.Compare(a.Account, b.Account))
 	})
 	return nil
 }

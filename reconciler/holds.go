@@ -80,9 +80,9 @@ type heldAmount struct {
 }
 
 // readHolds compares the open holds of a slice.
-func (r *reconciliation) readHolds(ctx context.Context, lo, hi string) ([]heldAmount, error) {
+func (r *reconciliation) readHolds(ctx context.Context, s slice) ([]heldAmount, error) {
 	rows, err := r.clickhouse.Query(ctx, `SELECT hold_id, account, unit, shard, present, differs, remaining_redis, remaining_log, opened_at, expires_at, position_redis, stale
-		FROM (`+holdsQuery+`)`, r.args(lo, hi, clickhouse.Named("most", r.cfg.BreaksMax+1),
+		FROM (`+holdsQuery+`)`, r.args(s, clickhouse.Named("most", r.cfg.BreaksMax+1),
 		clickhouse.Named("opened_before", r.began.Add(-r.policy.HoldAge).UnixMilli()),
 		clickhouse.Named("ended_before", r.began.Add(-r.policy.HoldOverdue).UnixMilli()))...)
 	if err != nil {
@@ -120,7 +120,7 @@ func (h heldAmount) breaks() []*Break {
 		all = append(all, &Break{
 			Class: HoldDiffers, Shard: int(h.Shard), Account: h.Account, Unit: h.Unit, Amount: big.NewInt(h.Redis - h.Log), Action: Stop,
 			Detail:   fmt.Sprintf("hold %q: Redis has %s of it, by the log it is %s; `ledger-writer rebuild --shard %d` makes the shard's holds from the log", h.ID, redis, log, h.Shard),
-			evidence: []string{h.ID, fmt.Sprint(h.Redis), fmt.Sprint(h.Log), fmt.Sprint(h.Present)},
+			evidence: []string{h.ID, fmt.Sprint(h.Redis), fmt.Sprint(h.Log), fmt.Sprint(h.Present)}, To: h.Position,
 		})
 	}
 	if h.Stale {

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -20,30 +21,37 @@ type history struct {
 	Shard         uint16
 	LastRepair    uint64
 	Broken        []uint64
-	Overspent     [][]any
+	Overspent     []overspent
+}
+
+// overspent is a debit that took an account below its floor, and by how much, minor units.
+type overspent struct {
+	Sequence uint64
+	By       string
 }
 
 // readHistories checks each account of a slice: balances that follow from each other, and no debit below the floor.
-func (r *reconciliation) readHistories(ctx context.Context, lo, hi string) ([]history, error) {
-	rows, err := r.clickhouse.Query(ctx, `SELECT account, shard, in_unit, last_repair, broken, arrayMap(o -> toString(o.1), overspent), arrayMap(o -> o.2, overspent)
-		FROM (`+historiesQuery+`)`, r.args(lo, hi, clickhouse.Named("most", r.cfg.BreaksMax+1))...)
+func (r *reconciliation) readHistories(ctx context.Context, s slice) ([]history, error) {
+	rows, err := r.clickhouse.Query(ctx, `SELECT account, shard, in_unit, last_repair, broken, overspent.1, overspent.2
+		FROM (`+historiesQuery+`)`, r.args(s, clickhouse.Named("most", r.cfg.BreaksMax+1))...)
 	if err != nil {
 		return nil, fmt.Errorf("check histories of accounts: %w", err)
 	}
-	defer func() { _ = rows.Close() }() // rows.Err below has the error that counts
 	var all []history
-	for rows.Next() {
+	err = scanAll(rows, func(scan func(...any) error) error {
 		var h history
-		var sequences, amounts []string
-		if err := rows.Scan(&h.Account, &h.Shard, &h.Unit, &h.LastRepair, &h.Broken, &sequences, &amounts); err != nil {
-			return nil, fmt.Errorf("check histories of accounts: %w", err)
+		var sequences []uint64
+		var amounts []string
+		if err := scan(&h.Account, &h.Shard, &h.Unit, &h.LastRepair, &h.Broken, &sequences, &amounts); err != nil {
+			return err
 		}
 		for i := range sequences {
-			h.Overspent = append(h.Overspent, []any{sequences[i], amounts[i]})
+			h.Overspent = append(h.Overspent, overspent{sequences[i], amounts[i]})
 		}
 		all = append(all, h)
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	})
+	if err != nil {
 		return nil, fmt.Errorf("check histories of accounts: %w", err)
 	}
 	return all, nil
@@ -60,19 +68,18 @@ func (h history) breaks() []*Break {
 		all = append(all, &Break{
 			Class: BalanceChainBroken, Shard: int(h.Shard), Account: h.Account, Unit: h.Unit, Action: Stop,
 			Detail:   fmt.Sprintf("balance_after at sequence %d does not follow from the balance before, and no repair came after it", sequence),
-			evidence: []string{fmt.Sprint(sequence)},
+			evidence: []string{fmt.Sprint(sequence)}, after: sequence - 1, before: sequence,
 		})
 	}
 	for _, o := range h.Overspent {
-		sequence, digits := fmt.Sprint(o[0]), fmt.Sprint(o[1])
-		short, ok := new(big.Int).SetString(digits, 10)
+		short, ok := new(big.Int).SetString(o.By, 10)
 		if !ok {
-			short = new(big.Int)
+			short = new(big.Int) // ClickHouse wrote it
 		}
 		all = append(all, &Break{
 			Class: FloorBroken, Shard: int(h.Shard), Account: h.Account, Unit: h.Unit, Amount: short, Action: Adjustment,
-			Detail:   fmt.Sprintf("by the log, the debit at sequence %s took the account %s below its floor: Redis allowed money that was not there", sequence, major(short, h.Unit)),
-			evidence: []string{sequence, digits},
+			Detail:   fmt.Sprintf("by the log, the debit at sequence %d took the account %s below its floor: Redis allowed money that was not there", o.Sequence, major(short, h.Unit)),
+			evidence: []string{fmt.Sprint(o.Sequence), o.By}, after: o.Sequence, before: o.Sequence,
 		})
 	}
 	return all
@@ -112,7 +119,7 @@ func (r *reconciliation) checkEffects(ctx context.Context) error {
 				GROUP BY command_id HAVING count() > 1)
 				ORDER BY position LIMIT 1 BY shard, position) AS e
 			GROUP BY command_id, fingerprint, shard, account HAVING count() > 1 ORDER BY shard, account LIMIT @most`,
-			r.args("", "", clickhouse.Named("passes", passes), clickhouse.Named("pass", pass), clickhouse.Named("most", r.cfg.BreaksMax),
+			r.args(slice{}, clickhouse.Named("passes", passes), clickhouse.Named("pass", pass), clickhouse.Named("most", r.cfg.BreaksMax),
 				clickhouse.Named("incremental", r.checkpoint != ""))...)
 		if err != nil {
 			return fmt.Errorf("look for double effects: %w", err)
@@ -130,7 +137,7 @@ func (r *reconciliation) checkEffects(ctx context.Context) error {
 			r.add(&Break{
 				Class: DuplicateEffect, Shard: int(shard), Account: account, Unit: unit, Amount: amount, Action: Reversal,
 				Detail:   fmt.Sprintf("command %q took effect at positions %v: %d times instead of once", id, places, len(places)),
-				evidence: []string{id, fmt.Sprint(places)},
+				evidence: []string{id, fmt.Sprint(places)}, From: slices.Min(places), To: slices.Max(places),
 			})
 			return nil
 		})
@@ -178,7 +185,7 @@ func (r *reconciliation) checkTransit(ctx context.Context) error {
 		FROM (SELECT command_id, unit, delta, log_time, account, shard, position FROM events WHERE counter_account = @transit AND status = 'applied' AND operation != 'adjust' AND position <= arrayElement(@ends, shard + 1)
 			LIMIT 1 BY shard, position) AS e
 		GROUP BY transfer HAVING sum(toInt128(delta)) != 0 AND since < @before ORDER BY since LIMIT @most`,
-		r.args("", "", clickhouse.Named("transit", limits.Transit), clickhouse.Named("most", r.cfg.BreaksMax),
+		r.args(slice{}, clickhouse.Named("transit", limits.Transit), clickhouse.Named("most", r.cfg.BreaksMax),
 			clickhouse.DateNamed("before", r.began.Add(-r.policy.TransitAge), clickhouse.MilliSeconds))...)
 	if err != nil {
 		return fmt.Errorf("look at money in transit: %w", err)

@@ -12,7 +12,6 @@ import (
 	"github.com/hotledger/hotledger/schemas/topics"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"google.golang.org/protobuf/proto"
 )
 
 // logEnd is the last committed event of a shard in Kafka.
@@ -25,6 +24,8 @@ type logEnd struct {
 // logged is an event with its place in Kafka.
 type logged struct {
 	event  *ledgerv1.Event
+	shard  int
+	key    []byte
 	offset int64
 	at     time.Time // the broker's clock
 }
@@ -90,7 +91,8 @@ func (r *reconciliation) lastEvent(ctx context.Context, shard int) (logEnd, erro
 // errEnough ends readLog without an error.
 var errEnough = errors.New("enough")
 
-// readLog calls each with the committed events of a shard at the offsets from (included) to end (excluded), in order.
+// readLog calls each with the committed events of a shard at the offsets from (included) to end (excluded), in order. An event is used again
+// after the call, and its texts lie in what was fetched: keep copies.
 func (r *reconciliation) readLog(ctx context.Context, shard int, from, end int64, each func(logged) error) error {
 	if from >= end {
 		return nil
@@ -114,11 +116,13 @@ func (r *reconciliation) readLog(ctx context.Context, shard int, from, end int64
 				return nil
 			}
 			if !record.Attrs.IsControl() {
-				event := &ledgerv1.Event{}
-				if err := proto.Unmarshal(record.Value, event); err != nil {
+				event := ledgerv1.EventFromVTPool()
+				if err := event.UnmarshalVTUnsafe(record.Value); err != nil {
 					return fmt.Errorf("event at %s/%d offset %d cannot be read: %w", record.Topic, shard, record.Offset, err)
 				}
-				if err := each(logged{event: event, offset: record.Offset, at: record.Timestamp}); errors.Is(err, errEnough) {
+				err := each(logged{event: event, shard: shard, key: record.Key, offset: record.Offset, at: record.Timestamp})
+				event.ReturnToVTPool()
+				if errors.Is(err, errEnough) {
 					return nil
 				} else if err != nil {
 					return err

@@ -97,11 +97,7 @@ func (r *reconciliation) writeMarks(ctx context.Context) error {
 }
 
 func (r *reconciliation) writeCheckpoint(ctx context.Context) error {
-	for i, lo := range r.bounds {
-		hi := ""
-		if i+1 < len(r.bounds) {
-			hi = r.bounds[i+1]
-		}
+	for i := range r.bounds {
 		err := r.clickhouse.Exec(ctx, `INSERT INTO account_checkpoints
 				(checkpoint, account, shard, sequence, position, balance, balance_after, held_after, floor, ceiling, status, unit, repaired_at, at)
 			SELECT @run, account, shard, max(sequence), min(position), sum(toInt128(delta)), argMax(balance_after, sequence), argMax(held_after, sequence),
@@ -110,7 +106,7 @@ func (r *reconciliation) writeCheckpoint(ctx context.Context) error {
 				maxIf(sequence, operation = 'repair'), now64(3)
 			FROM (SELECT * FROM events WHERE status = 'applied' AND position <= arrayElement(@ends, shard + 1)
 				AND account >= @lo AND (@hi = '' OR account < @hi) LIMIT 1 BY account, sequence, position)
-			GROUP BY account, shard`, r.args(lo, hi)...)
+			GROUP BY account, shard`, r.args(sliceOf(r.bounds, i))...)
 		if err != nil {
 			return fmt.Errorf("write checkpoint: %w", err)
 		}

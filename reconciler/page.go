@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"io"
 	"math/big"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -40,70 +39,6 @@ func majorText(digits, unit string) string {
 	return sign + thousands(whole) + rest + "\u00a0" + code(unit)
 }
 
-// cluster is the breaks that look like one cause, shown as one: the same class, severity and outcome.
-type cluster struct {
-	Class    Class
-	Severity Severity
-	Outcome  string
-	Next     string // what a person does about it; empty where nobody has to
-	Breaks   []jsonBreak
-	Amounts  []string
-	open     bool
-
-	shards []int
-	sums   map[string]*big.Int
-}
-
-// Where says what the breaks have in common: a cause often sits in one shard.
-func (c *cluster) Where() string {
-	switch {
-	case len(c.shards) > 1:
-		return fmt.Sprintf("in %d shards", len(c.shards))
-	case len(c.Breaks) > 1:
-		return fmt.Sprintf("all in shard %d", c.shards[0])
-	}
-	return fmt.Sprintf("shard %d", c.shards[0])
-}
-
-// clusters are those that need a person, and the others.
-func (s *StoredReport) clusters() (open, settled []*cluster) {
-	index := map[string]*cluster{}
-	for _, b := range s.Breaks {
-		outcome := b.outcome()
-		key := fmt.Sprint(b.Class, b.Severity, outcome)
-		c := index[key]
-		if c == nil {
-			c = &cluster{Class: b.Class, Severity: b.Severity, Outcome: outcome, Next: b.next(), open: b.open(), sums: map[string]*big.Int{}}
-			index[key] = c
-			if c.open {
-				open = append(open, c)
-			} else {
-				settled = append(settled, c)
-			}
-		}
-		c.add(b)
-	}
-	for _, c := range index {
-		for _, unit := range sortedKeys(c.sums) {
-			c.Amounts = append(c.Amounts, majorText(c.sums[unit].String(), unit))
-		}
-	}
-	return open, settled
-}
-
-func (c *cluster) add(b jsonBreak) {
-	c.Breaks = append(c.Breaks, b)
-	if !slices.Contains(c.shards, b.Shard) {
-		c.shards = append(c.shards, b.Shard)
-	}
-	if n, ok := new(big.Int).SetString(b.Amount, 10); ok {
-		if c.sums[b.Unit] == nil {
-			c.sums[b.Unit] = new(big.Int)
-		}
-		c.sums[b.Unit].Add(c.sums[b.Unit], n.Abs(n))
-	}
-}
-
 // open says that a person has to do something about a break.
 func (b jsonBreak) open() bool {
 	c := b.Compensation
@@ -117,6 +52,8 @@ func (b jsonBreak) next() string {
 		return ""
 	case b.Class == DeadLettersUnattended:
 		return "reconciler deadletters list"
+	case b.Class == HoldDiffers:
+		return fmt.Sprintf("ledger-writer rebuild --shard %d", b.Shard)
 	case b.Action == Reversal || b.Action == Adjustment || b.Action == Release || b.Action == Repair && b.Compensation == nil:
 		return "reconciler breaks propose " + b.BreakID + " --by NAME"
 	case b.Account != "":
@@ -195,7 +132,14 @@ func (s *StoredReport) WriteHTML(w io.Writer) error {
 	if s.Verdict == Breaks && strings.HasSuffix(s.Sentence(), "settled.") {
 		tone = "settled"
 	}
-	open, settled := s.clusters()
+	var open, settled []*cause
+	for _, c := range s.causes() {
+		if c.Open() {
+			open = append(open, c)
+		} else {
+			settled = append(settled, c)
+		}
+	}
 	err := pageTemplate.Execute(w, map[string]any{
 		"R": s, "Tone": tone, "Open": open, "Settled": settled, "Months": calendarDays / 30, "Map": heatMap(s.days), "Streak": streak(s.days), "Took": s.FinishedAt.Sub(s.StartedAt).Round(time.Millisecond),
 		"Totals": s.totals(),
@@ -234,15 +178,12 @@ func (s *StoredReport) WriteMarkdown(w io.Writer) error {
 	if len(s.Breaks) > 0 {
 		out.say("\n| severity | break | where | at stake | cause | outcome |\n|---|---|---|---:|---|---|\n")
 	}
-	for _, b := range s.Breaks {
-		where, amount := b.Account, ""
-		if where == "" {
-			where = fmt.Sprintf("shard %d", b.Shard)
+	for _, c := range s.causes() {
+		name := "`" + c.breaks[0].BreakID + "`"
+		if n := len(c.breaks); n > 1 {
+			name = fmt.Sprintf("%d times", n)
 		}
-		if b.Amount != "" {
-			amount = majorText(b.Amount, b.Unit)
-		}
-		out.say("| %s | %s `%s` | %s | %s | %s | %s |\n", b.Severity, b.Class, b.BreakID, escapeMarkdown(where), amount, escapeMarkdown(b.Detail), escapeMarkdown(b.outcome()))
+		out.say("| %s | %s %s | %s | %s | %s | %s |\n", c.Severity, c.Class, name, escapeMarkdown(c.Where()), strings.Join(c.Money(), "; "), escapeMarkdown(c.Detail()), escapeMarkdown(c.Outcome()))
 	}
 	out.say("\n| shard | position | chain |\n|---:|---:|---|\n")
 	for _, shard := range s.Shards {

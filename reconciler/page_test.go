@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hotledger/hotledger/lua"
+	"github.com/hotledger/hotledger/schemas/topics"
 )
 
 // HOTLEDGER_PAGE names a file that the page is left in, to be looked at in a browser.
@@ -24,7 +25,11 @@ func TestReportOfADamagedNightIsOnePageThatSaysTheVerdictFirst(t *testing.T) {
 	w.tamper("a3", func(a *lua.Account) { a.Balance += 125_000 })
 	w.forget("a4")
 	w.setRecord("<script>ghost", "500 0 1 0 USD/2 active")
+	cents := 0 // of the accounts beside a3
 	for i := 10; i < 15; i++ {
+		if topics.ShardOf(fmt.Sprintf("a%d", i), testShards) == topics.ShardOf("a3", testShards) {
+			cents++
+		}
 		w.tamper(fmt.Sprintf("a%d", i), func(a *lua.Account) { a.Balance-- })
 	}
 	w.alter("ALTER TABLE events DELETE WHERE account = 'a8' AND sequence = 2")
@@ -40,7 +45,7 @@ func TestReportOfADamagedNightIsOnePageThatSaysTheVerdictFirst(t *testing.T) {
 	if file := os.Getenv("HOTLEDGER_PAGE"); file != "" {
 		w.must(os.WriteFile(file, []byte(page.String()), 0o600))
 	}
-	for _, want := range []string{"<h1>9 differences found; 1 needs a person.</h1>", "1,250.05", "&lt;script&gt;ghost", "<svg", "written again from Kafka", "Redis lost an account", "What needs a person", "reconciler explain &#39;&lt;script"} {
+	for _, want := range []string{"<h1>9 differences found; 1 needs a person.</h1>", fmt.Sprintf("1,250.0%d", cents), "&lt;script&gt;ghost", "<svg", "written again from Kafka", "Redis lost an account", "What needs a person", "reconciler explain &#39;&lt;script"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -88,6 +88,7 @@ type reconciliation struct {
 	readings           []*reading          // by shard
 	approved, accepted map[string]decision // by break
 	bounds             []string            // where each slice of accounts begins
+	ahead              *ahead              // what is compared already; nil for nothing
 	checkpoint         string              // what an incremental run starts from; empty = the beginning
 	cuts               []uint64            // by shard: the positions that the checkpoint stands for
 	resumed            *progress           // what an earlier life of this run left; nil for a new run
@@ -113,6 +114,7 @@ func (r *Reconciler) Run(ctx context.Context) (*Report, error) {
 
 // steps are the run. Whatever goes wrong in them, the run could not tell.
 func (r *reconciliation) steps(ctx context.Context) error {
+	defer r.dropAhead()
 	for _, step := range []struct {
 		phase string
 		do    func(context.Context) error
@@ -124,8 +126,8 @@ func (r *reconciliation) steps(ctx context.Context) error {
 		{"write", r.loadDecisions}, // decision.go: what did people decide?
 		{"read", r.readAll},        // barrier.go, snapshot.go: Redis, and ClickHouse as far as Redis and Kafka
 		{"read", r.chooseCheckpoint},
-		{"log", r.checkLog},    // check.go, stream.go: is the log whole, and is ClickHouse what the log says?
-		{"compare", r.compare}, // compare.go: the accounts, at the same sequence
+		{"log", r.checkWholeLog}, // check.go, stream.go: is the log whole, and is ClickHouse what the log says?
+		{"compare", r.compare},   // compare.go: the accounts, at the same sequence; much of it was compared while the log was read
 		{"invariants", r.checkInvariants},
 		{"write", r.classify}, // finish.go: ids, ages, severities
 		{"settle", r.settle},  // settle.go: repairs, and what two people approved

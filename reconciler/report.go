@@ -132,12 +132,13 @@ func (r *Report) WriteTable(w io.Writer) error {
 	var out strings.Builder
 	fmt.Fprintln(&out, r.Headline())
 	if len(r.Breaks) > 0 {
-		fmt.Fprintf(&out, "\n%s\n", r.breaksTable())
+		causes := r.json().causes()
+		fmt.Fprintf(&out, "\n%s\n", causesTable(causes))
 		if more := r.BreaksFound + r.SettledBefore - uint64(len(r.Breaks)); more > 0 {
 			fmt.Fprintf(&out, "and %d more\n", more)
 		}
-		for _, b := range r.Breaks {
-			fmt.Fprintf(&out, "  %s %s: %s\n", b.Class, b.where(), b.Detail)
+		for _, c := range causes {
+			fmt.Fprintf(&out, "  %s %s: %s\n", c.Class, printable(c.Where()), c.Detail())
 		}
 	}
 	if len(r.Totals) > 0 {
@@ -151,13 +152,18 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return nil
 }
 
-func (r *Report) breaksTable() string {
+// causesTable has a row for each cause: the break itself where it is the only one, else how many there are.
+func causesTable(causes []*cause) string {
 	t := plainTable()
 	t.AppendHeader(table.Row{"break", "account", "Redis", "at seq", "log", "at seq", "action", "outcome"})
-	for _, b := range r.Breaks {
-		redisBalance, redisSequence := b.Redis.shown()
-		logBalance, logSequence := b.Log.shown()
-		t.AppendRow(table.Row{b.Class, b.where(), redisBalance, redisSequence, logBalance, logSequence, b.Action, b.outcome()})
+	for _, c := range causes {
+		b := c.breaks[0]
+		row := table.Row{b.Class, printable(c.Where()), strings.Join(c.Money(), "\n"), "", "", "", b.Action, c.tally(jsonBreak.state)}
+		if len(c.breaks) == 1 {
+			row[2], row[3] = b.Redis.shown()
+			row[4], row[5] = b.Log.shown()
+		}
+		t.AppendRow(row)
 	}
 	t.SetColumnConfigs([]table.ColumnConfig{
 		{Number: 3, Align: text.AlignRight}, {Number: 4, Align: text.AlignRight},
@@ -186,18 +192,16 @@ func plainTable() table.Writer {
 	return t
 }
 
-// where names the account, quoted where it holds what a terminal should not print raw, or the shard.
-func (b *Break) where() string {
-	if b.Account == "" {
-		return fmt.Sprintf("shard %d", b.Shard)
-	}
-	if quoted := fmt.Sprintf("%q", b.Account); len(quoted) != len(b.Account)+2 {
+// printable is an account, quoted where it holds what a terminal should not print raw.
+func printable(account string) string {
+	if quoted := fmt.Sprintf("%q", account); len(quoted) != len(account)+2 {
 		return quoted
 	}
-	return b.Account
+	return account
 }
 
-func (b *Break) outcome() string {
+// state is how far the settlement of a break came, in the words that programs know.
+func (b jsonBreak) state() string {
 	c := b.Compensation
 	switch {
 	case c == nil:
@@ -209,11 +213,14 @@ func (b *Break) outcome() string {
 }
 
 // shown is the balance with its currency, and the sequence.
-func (s *Standing) shown() (balance, sequence string) {
+func (s *jsonStanding) shown() (balance, sequence string) {
 	if s == nil {
 		return "-", "-"
 	}
-	balance = major(s.Balance, s.Unit)
+	balance = s.Balance
+	if n, ok := new(big.Int).SetString(s.Balance, 10); ok {
+		balance = major(n, s.Unit)
+	}
 	if unit, err := money.ParseUnit(s.Unit); err == nil {
 		balance += " " + unit.Code
 	}

@@ -25,6 +25,7 @@ type jsonReport struct {
 	Totals           []jsonTotal      `json:"totals"`
 	BreaksFound      uint64           `json:"breaks_found"`
 	ByClass          map[Class]int    `json:"by_class"`
+	Causes           []*cause         `json:"causes"`
 	Breaks           []jsonBreak      `json:"breaks"`
 	Held             string           `json:"held,omitempty"`
 	SettledBefore    uint64           `json:"settled_before"`
@@ -52,9 +53,12 @@ type jsonTotal struct {
 
 type jsonBreak struct {
 	BreakID      string            `json:"break_id"`
+	Cause        int               `json:"cause"`
 	Class        Class             `json:"class"`
 	Shard        int               `json:"shard"`
 	Account      string            `json:"account,omitempty"`
+	From         uint64            `json:"from,omitempty"`
+	To           uint64            `json:"to,omitempty"`
 	Redis        *jsonStanding     `json:"redis"`
 	Log          *jsonStanding     `json:"log"`
 	Detail       string            `json:"detail"`
@@ -87,12 +91,21 @@ type jsonCompensation struct {
 
 // WriteJSON prints the report for programs, one object.
 func (r *Report) WriteJSON(w io.Writer) error {
-	j := jsonReport{
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(r.json()); err != nil {
+		return fmt.Errorf("print report: %w", err)
+	}
+	return nil
+}
+
+func (r *Report) json() *jsonReport {
+	j := &jsonReport{
 		RunID: r.RunID, Verdict: r.Verdict, Why: r.Why, Headline: r.Headline(), StartedAt: r.Started, FinishedAt: r.Finished, DryRun: r.DryRun,
 		Events: r.Events, AccountsCompared: r.AccountsCompared, AccountsRedis: r.AccountsRedis, AccountsLog: r.AccountsLog,
 		BreaksFound: r.BreaksFound, ByClass: r.ByClass(), Held: r.Held,
 		SettledBefore: r.SettledBefore, EventsRead: r.EventsRead, Slices: r.Slices, Mode: r.Mode, Policy: r.Policy, BusinessDate: r.BusinessDate, Resumed: r.Resumed,
-		Shards: []jsonShard{}, Totals: []jsonTotal{}, Breaks: []jsonBreak{}, PhasesMs: map[string]int64{},
+		Shards: []jsonShard{}, Totals: []jsonTotal{}, Causes: causesOf(r.Breaks), Breaks: []jsonBreak{}, PhasesMs: map[string]int64{},
 	}
 	for phase, took := range r.Phases {
 		j.PhasesMs[phase] = took.Milliseconds()
@@ -105,7 +118,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	}
 	for _, b := range r.Breaks {
 		row := jsonBreak{
-			BreakID: b.ID, Class: b.Class, Shard: b.Shard, Account: b.Account, Redis: b.Redis.json(), Log: b.Log.json(), Detail: b.Detail, Action: b.Action,
+			BreakID: b.ID, Cause: b.cause, Class: b.Class, Shard: b.Shard, Account: b.Account, From: b.From, To: b.To, Redis: b.Redis.json(), Log: b.Log.json(), Detail: b.Detail, Action: b.Action,
 			Severity: b.Severity, Amount: digitsOf(b.Amount), Unit: b.unit(), FirstSeen: b.FirstSeen, Settled: b.Settled,
 		}
 		if c := b.Compensation; c != nil {
@@ -113,12 +126,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		}
 		j.Breaks = append(j.Breaks, row)
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(j); err != nil {
-		return fmt.Errorf("print report: %w", err)
-	}
-	return nil
+	return j
 }
 
 func (s *Standing) json() *jsonStanding {

@@ -65,10 +65,15 @@ func (r *reconciliation) reproject(ctx context.Context) error {
 
 // verifyProjection adds up the rows again; the breaks of stretches that are right now are settled.
 func (r *reconciliation) verifyProjection(ctx context.Context) error {
-	wrong, err := r.wrongStretches(ctx)
+	marks := make([]mark, len(r.readings))
+	for shard, read := range r.readings {
+		marks[shard] = read.from
+	}
+	sums, err := r.rowSums(ctx, marks)
 	if err != nil {
 		return err
 	}
+	wrong := r.wrongStretches(sums)
 	for shard := range r.doubts {
 		d := &r.doubts[shard]
 		var left []*Break

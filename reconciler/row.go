@@ -2,10 +2,12 @@ package reconciler
 
 import (
 	"context"
+	"crypto/sha1" //nolint:gosec // its size alone
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
@@ -19,10 +21,12 @@ import (
 // operationMax is the last operation that the table knows by name.
 const operationMax = ledgerv1.Operation_OPERATION_RETURN
 
-// headOf is the head of an event that ends a call; the column has zeros for the others.
+// noHead is in the column of an event that does not end a call.
+var noHead = make([]byte, sha1.Size)
+
 func headOf(e *ledgerv1.Event) []byte {
 	if len(e.GetHead()) == 0 {
-		return make([]byte, len(e.GetChain()))
+		return noHead
 	}
 	return e.GetHead()
 }
@@ -42,6 +46,7 @@ type row struct {
 	ceiling                             *int64
 	holdExpires                         *time.Time
 	decided, effective, businessDate    time.Time
+	day                                 string // that businessDate was read from
 }
 
 type leg struct {
@@ -49,14 +54,37 @@ type leg struct {
 	amount  int64
 }
 
-// rowOf reads an event. Errors are amounts that are none.
+// rowOf reads an event. An error says why there can be no row of it: the projector stands still at such an event.
 func rowOf(l logged) (*row, error) {
+	r := &row{}
+	return r, r.read(l)
+}
+
+// read is rowOf for a row that is used again.
+func (r *row) read(l logged) error {
 	o, c, after := l.event.GetOutcome(), l.event.GetCommand(), l.event.GetOutcome().GetAfter()
-	if o.GetDecidedAt() == nil {
-		return nil, errors.New("it has no time of decision")
+	switch {
+	case o == nil || c == nil:
+		return errors.New("it has no outcome or no command")
+	case int(o.GetShard()) != l.shard || o.GetAccount() != string(l.key):
+		return fmt.Errorf("it is of account %q in shard %d, and stands under the key %q in shard %d", o.GetAccount(), o.GetShard(), l.key, l.shard)
+	case o.GetStatus() != ledgerv1.Status_STATUS_APPLIED && o.GetStatus() != ledgerv1.Status_STATUS_REJECTED:
+		return fmt.Errorf("it has status %d", o.GetStatus())
+	case o.GetDecidedAt().CheckValid() != nil:
+		return errors.New("it has no time of decision")
 	}
-	r := &row{Event: l.event, at: l.at, offset: l.offset, sequence: after.GetSequence(), unit: after.GetUnit(), decided: o.GetDecidedAt().AsTime()}
-	r.effective, r.businessDate = effectiveAt(o, c), r.decided
+	*r = row{
+		Event: l.event, at: l.at, offset: l.offset, sequence: after.GetSequence(), unit: after.GetUnit(), decided: o.GetDecidedAt().AsTime(),
+		legs: r.legs[:0], businessDate: r.businessDate, day: r.day,
+	}
+	r.effective = effectiveAt(o, c)
+	var err error
+	if day := o.GetBusinessDate(); day != r.day || day == "" {
+		if r.businessDate, err = time.Parse(time.DateOnly, day); err != nil {
+			return fmt.Errorf("its business date is none: %w", err)
+		}
+		r.day = strings.Clone(day)
+	}
 	if op := c.GetOperation(); op > 0 && op <= operationMax {
 		r.operation = int8(op)
 	}
@@ -67,36 +95,36 @@ func rowOf(l logged) (*row, error) {
 		at := expires.AsTime()
 		r.holdExpires = &at
 	}
-	if day, err := time.Parse(time.DateOnly, o.GetBusinessDate()); err == nil {
-		r.businessDate = day
-	}
-	var err error
-	read := func(digits string) int64 {
-		if digits == "" || err != nil {
-			return 0 // where there is none, none is said
+	read := func(what, digits string) int64 {
+		n, wrong := money.ParseMinor(digits)
+		if wrong != nil && err == nil {
+			err = fmt.Errorf("its %s is none: %w", what, wrong)
 		}
-		var n int64
-		n, err = money.ParseMinor(digits)
 		return n
 	}
-	r.delta, r.balance, r.held, r.floor = read(o.GetDelta()), read(after.GetBalance()), read(after.GetHeld()), read(after.GetFloor())
-	r.holdRemaining, r.reversedTotal = read(o.GetHold().GetRemaining()), read(o.GetReversal().GetTotal())
+	r.delta = read("delta", o.GetDelta())
+	if after != nil {
+		r.balance, r.held, r.floor = read("balance", after.GetBalance()), read("held amount", after.GetHeld()), read("floor", after.GetFloor())
+	}
 	if after.GetCeiling() != "" {
-		ceiling := read(after.GetCeiling())
+		ceiling := read("ceiling", after.GetCeiling())
 		r.ceiling = &ceiling
+	}
+	if hold := o.GetHold(); hold != nil {
+		r.holdRemaining = read("rest of a hold", hold.GetRemaining())
+	}
+	if reversal := o.GetReversal(); reversal != nil {
+		r.reversedTotal = read("reversed total", reversal.GetTotal())
 	}
 	if o.GetStatus() == ledgerv1.Status_STATUS_REJECTED {
 		r.refused()
-	} else {
+	} else if r.delta != 0 {
 		for _, l := range o.GetLegs() {
-			r.legs = append(r.legs, leg{l.GetCounterAccount(), read(l.GetAmount())})
+			r.legs = append(r.legs, leg{l.GetCounterAccount(), read("leg", l.GetAmount())})
 		}
 		r.booked()
 	}
-	if err != nil {
-		return nil, fmt.Errorf("position %d: %w", o.GetPosition(), err)
-	}
-	return r, nil
+	return err
 }
 
 // refused says what a rejected command asked for.
@@ -113,12 +141,10 @@ func (r *row) refused() {
 
 // booked says where what moved went to, or came from.
 func (r *row) booked() {
-	switch {
-	case r.delta == 0:
-		r.legs = nil
-	case len(r.legs) == 0:
+	switch len(r.legs) {
+	case 0:
 		r.counterAccount = limits.World
-	case len(r.legs) == 1:
+	case 1:
 		r.counterAccount = r.legs[0].account
 	}
 	if c := r.GetCommand(); r.counterAccount == limits.Transit && c.GetOperation() == ledgerv1.Operation_OPERATION_TRANSFER {
@@ -126,13 +152,9 @@ func (r *row) booked() {
 	}
 }
 
-// rowText is a row of ledger.events as rowTextSQL spells it, made from the event alone, at the end of text. What the projector alone knows of an
+// appendText is a row of ledger.events as rowTextSQL spells it, made from the event alone, at the end of text. What the projector alone knows of an
 // insert is left out.
-func rowText(text []byte, l logged) ([]byte, error) {
-	r, err := rowOf(l)
-	if err != nil {
-		return nil, err
-	}
+func (r *row) appendText(text []byte) []byte {
 	o, c, after := r.GetOutcome(), r.GetCommand(), r.GetOutcome().GetAfter()
 	word := func(s string) { text = append(append(text, s...), '\n') }
 	number := func(n int64) { text = append(strconv.AppendInt(text, n, 10), '\n') }
@@ -178,7 +200,7 @@ func rowText(text []byte, l logged) ([]byte, error) {
 	word(o.GetTransferAccount())
 	word(r.transferTo)
 	number(r.asked)
-	text = append(r.businessDate.AppendFormat(text, time.DateOnly), '\n')
+	word(o.GetBusinessDate())
 	number(r.effective.UnixMilli())
 	text = append(hex.AppendEncode(text, r.GetFingerprint()), '\n')
 	text = append(hex.AppendEncode(text, r.GetChain()), '\n')
@@ -188,14 +210,16 @@ func rowText(text []byte, l logged) ([]byte, error) {
 	word(c.GetReference())
 	word(c.GetDescription())
 	word(c.GetSource())
-	for _, key := range sortedKeys(c.GetMetadata()) {
-		text = append(append(append(append(text, key...), '='), c.GetMetadata()[key]...), ';')
+	if len(c.GetMetadata()) > 0 {
+		for _, key := range sortedKeys(c.GetMetadata()) {
+			text = append(append(append(append(text, key...), '='), c.GetMetadata()[key]...), ';')
+		}
 	}
 	word("")
-	return text, nil
+	return text
 }
 
-// rowTextSQL is rowText in ClickHouse. Hashes as hexadecimal: toString of a FixedString drops zero bytes at its end.
+// rowTextSQL is appendText in ClickHouse. Hashes as hexadecimal: toString of a FixedString drops zero bytes at its end.
 const rowTextSQL = `concat(concatWithSeparator('\n', toString(position), account, toString(sequence), command_id, toString(toInt8(operation)), toString(toInt8(status)),
 	toString(reason), counter_account, arrayStringConcat(arrayMap(l -> concat(l.1, '=', toString(l.2), ';'), legs)), toString(unit),
 	toString(delta), toString(balance_after), toString(held_after), toString(floor_after), ifNull(toString(ceiling_after), ''), toString(sequence_after),

@@ -197,6 +197,7 @@ func (w *world) decide(shard int, commands []lua.Command, outcomes map[string]*l
 		event, link, err := w.points[shard].Link.Event(commands[i], d)
 		w.must(err)
 		w.points[shard].Link = link
+		event.Outcome.BusinessDate = event.GetOutcome().GetDecidedAt().AsTime().Format(time.DateOnly)
 		if w.forge != nil {
 			w.forge(event)
 		}
@@ -241,9 +242,10 @@ func (w *world) insert(events []*ledgerv1.Event) {
 	}
 	var rows []map[string]any
 	for _, e := range events {
-		event, err := rowOf(logged{event: e, offset: int64(e.GetOutcome().GetPosition()) - 1, at: time.Now()})
+		shard := int(e.GetOutcome().GetShard())
+		event, err := rowOf(logged{event: e, shard: shard, key: []byte(e.GetOutcome().GetAccount()), offset: int64(e.GetOutcome().GetPosition()) - 1, at: time.Now()})
 		w.must(err)
-		rows = append(rows, event.columns(int(e.GetOutcome().GetShard())))
+		rows = append(rows, event.columns(shard))
 	}
 	columns := sortedKeys(rows[0])
 	batch, err := w.rows.PrepareBatch(w.ctx, "INSERT INTO events ("+strings.Join(columns, ", ")+")")

@@ -13,21 +13,47 @@ import (
 const granuleRows = 8192
 
 // args are the named values of accounts.sql.
-func (r *reconciliation) args(lo, hi string, more ...any) []any {
+func (r *reconciliation) args(s slice, more ...any) []any {
 	since, starts, ends := make([]int64, len(r.scans)), make([]uint64, len(r.scans)), make([]uint64, len(r.scans))
-	for shard, s := range r.scans {
-		since[shard], starts[shard], ends[shard] = s.since.UnixMilli(), s.start.Position, s.end.Position
+	for shard, scan := range r.scans {
+		since[shard], starts[shard], ends[shard] = scan.since.UnixMilli(), scan.start.Position, scan.end.Position
 	}
 	return append([]any{
 		clickhouse.Named("run", r.id), clickhouse.Named("since", since), clickhouse.Named("starts", starts), clickhouse.Named("ends", ends),
-		clickhouse.Named("lo", lo), clickhouse.Named("hi", hi), clickhouse.Named("checkpoint", r.checkpoint), clickhouse.Named("cuts", r.cuts),
+		clickhouse.Named("lo", s.lo), clickhouse.Named("hi", s.hi), clickhouse.Named("checkpoint", r.checkpoint), clickhouse.Named("cuts", r.cuts),
 	}, more...)
 }
 
-// cutSlices cuts the accounts into ranges of about SliceRows events each, and returns where each begins; the first one begins at "".
+// slice is a range of accounts: from lo on, below hi; an empty hi is the end.
+type slice struct{ lo, hi string }
+
+// sliceOf is the i-th slice of those that begin at bounds.
+func sliceOf(bounds []string, i int) slice {
+	if i+1 == len(bounds) {
+		return slice{lo: bounds[i]}
+	}
+	return slice{lo: bounds[i], hi: bounds[i+1]}
+}
+
+// cutSlices cuts the accounts into slices, and notes where each begins.
+func (r *reconciliation) cutSlices(ctx context.Context) (err error) {
+	switch {
+	case r.resumed != nil:
+		r.bounds = r.resumed.Bounds
+	case r.ahead != nil:
+		r.bounds = r.ahead.bounds
+	default:
+		if r.bounds, err = r.sampleBounds(ctx); err != nil {
+			return err
+		}
+	}
+	return r.writeProgress(ctx, r.bounds)
+}
+
+// sampleBounds cuts the accounts into ranges of about SliceRows events each, and returns where each begins; the first one begins at "".
 // The table is ordered by account, so its primary index, of which ClickHouse keeps one entry per 8,192 rows in memory, is a sample of
 // the accounts that says where to cut, whatever the accounts are called and however hot some are.
-func (r *reconciliation) cutSlices(ctx context.Context) ([]string, error) {
+func (r *reconciliation) sampleBounds(ctx context.Context) ([]string, error) {
 	entries := max(1, r.cfg.SliceRows/granuleRows)
 	var bounds []string
 	err := r.clickhouse.QueryRow(ctx, `SELECT groupArray(account) FROM (
@@ -42,11 +68,7 @@ func (r *reconciliation) cutSlices(ctx context.Context) ([]string, error) {
 			distinct = append(distinct, account)
 		}
 	}
-	if r.resumed != nil {
-		distinct = r.resumed.Bounds
-	}
-	r.bounds = distinct
-	return distinct, r.writeProgress(ctx, distinct)
+	return distinct, nil
 }
 
 // finishedSlices are the slices that an earlier life of this run compared, by number.

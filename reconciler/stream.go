@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/hotledger/hotledger/lua"
@@ -33,7 +35,8 @@ type reading struct {
 	end       mark
 	stretches map[uint64]*stretch
 	breaks    []*Break
-	text      []byte // of the last row, used again
+	row       row    // the last one, used again
+	text      []byte // of it
 }
 
 // logBreaksMax bounds the breaks of one shard's log that are listed; where a chain is broken, much else is.
@@ -68,37 +71,52 @@ func (r *reconciliation) readStream(ctx context.Context, shard int, from mark, t
 // add checks one event and counts it.
 func (read *reading) add(l logged) error {
 	e := l.event
-	link, err := lua.LinkAfter(read.end.link, e)
-	if err != nil {
-		read.report(ChainBroken, e, err.Error())
+	link, broken := lua.LinkAfter(read.end.link, e)
+	unreadable := read.spell(l)
+	switch {
+	case broken != nil:
+		read.report(ChainBroken, e, broken.Error())
 		link = lua.LinkOf(e) // what follows may follow from this
-	} else if why := contradiction(e); why != "" {
-		read.report(EventContradictsCommand, e, why)
+	case unreadable != "":
+		read.report(EventUnreadable, e, fmt.Sprintf("no row can be made of the event at position %d, so the projector stands still there: %s", link.Position, unreadable))
+	default:
+		if why := contradiction(e); why != "" {
+			read.report(EventContradictsCommand, e, why)
+		}
 	}
 	read.end = mark{link: link, offset: l.offset + 1}
 	if len(read.breaks) > logBreaksMax {
 		return errEnough
 	}
-	number := (e.GetOutcome().GetPosition() - 1) / stretchPositions
+	if unreadable != "" {
+		return nil
+	}
+	number := (link.Position - 1) / stretchPositions
 	s := read.stretches[number]
 	if s == nil {
 		s = &stretch{offset: l.offset}
 		read.stretches[number] = s
 	}
-	text, err := rowText(read.text[:0], l)
-	if err != nil {
-		return fmt.Errorf("event at position %d of shard %d: %w", e.GetOutcome().GetPosition(), read.shard, err)
-	}
 	s.events++
-	s.sum += xxhash.Sum64(text)
-	read.text = text
+	s.sum += xxhash.Sum64(read.text)
 	return nil
+}
+
+// spell makes the text of an event's row, or says why there can be none.
+func (read *reading) spell(l logged) string {
+	if err := read.row.read(l); err != nil {
+		return err.Error()
+	}
+	if read.text = read.row.appendText(read.text[:0]); !utf8.Valid(read.text) {
+		return "it has a text that is not UTF-8"
+	}
+	return ""
 }
 
 func (read *reading) report(class Class, e *ledgerv1.Event, detail string) {
 	o := e.GetOutcome()
 	read.breaks = append(read.breaks, &Break{
-		Class: class, Shard: read.shard, Account: o.GetAccount(), Action: Stop, Detail: detail, Unit: o.GetAfter().GetUnit(),
+		Class: class, Shard: read.shard, Account: strings.Clone(o.GetAccount()), Action: Stop, Detail: detail, Unit: strings.Clone(o.GetAfter().GetUnit()),
 		From: o.GetPosition(), To: o.GetPosition(), evidence: []string{strconv.FormatUint(o.GetPosition(), 10), lua.LinkOf(e).Chain},
 	})
 }

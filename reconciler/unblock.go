@@ -9,7 +9,8 @@ import (
 )
 
 // readAll reads every shard. Where ClickHouse does not get there, the cause may be what ClickHouse has already: the projector refuses to
-// go on from rows that are not whole. So those are held against Kafka and written again, and the next run can tell.
+// go on from rows that are not whole. So those are held against Kafka and written again, and the next run can tell. Or it is an event that
+// the projector refuses: that is a break of the log.
 func (r *reconciliation) readAll(ctx context.Context) error {
 	err := r.read(ctx)
 	if !errors.Is(err, errBarrier) || ctx.Err() != nil {
@@ -17,6 +18,11 @@ func (r *reconciliation) readAll(ctx context.Context) error {
 	}
 	if unblockErr := r.unblock(ctx); unblockErr != nil {
 		return errors.Join(err, unblockErr)
+	}
+	for shard := range r.doubts {
+		if broken := r.doubts[shard].log; len(broken) > 0 {
+			return fmt.Errorf("%w; the log is broken: %s", err, broken[0].Detail)
+		}
 	}
 	if n := r.report.BreaksFound; n > 0 {
 		return fmt.Errorf("%w; ClickHouse had wrong rows, of which %s, and the projector goes on from there", err, r.report.handled())
@@ -38,7 +44,10 @@ func (r *reconciliation) unblock(ctx context.Context) error {
 		}
 		r.scans[shard] = &scan{shard: shard, log: end, end: lua.Head{Position: min(position, end.head.Position)}}
 	}
-	if err := r.checkLog(ctx); err != nil {
+	if err := r.checkLog(ctx, func(context.Context) error { return nil }); err != nil {
+		return err
+	}
+	if err := r.lookAhead(ctx); err != nil {
 		return err
 	}
 	for shard := range r.doubts {
@@ -53,4 +62,20 @@ func (r *reconciliation) unblock(ctx context.Context) error {
 		return err
 	}
 	return r.writeProjected(ctx)
+}
+
+// lookAhead checks what ClickHouse does not have yet: the projector may stand still at an event that is broken.
+func (r *reconciliation) lookAhead(ctx context.Context) error {
+	for shard, s := range r.scans {
+		d := &r.doubts[shard]
+		if d.inDoubt() {
+			continue
+		}
+		ahead, err := r.readStream(ctx, shard, r.readings[shard].end, s.log.head.Position)
+		if err != nil {
+			return err
+		}
+		d.log = ahead.breaks
+	}
+	return nil
 }

@@ -1,7 +1,9 @@
 package sabotage
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,6 +33,7 @@ type damage struct {
 	mend  func(context.Context, *suite, *damage) error // what a person or a service does once it is found
 	check func(context.Context, *suite, *damage) error // byWriter: that it is healed
 
+	one      bool              // its breaks must be shown as one cause
 	accounts []string          // what it touched
 	shard    int               // and where, if it is about positions
 	position uint64            // 0 for none
@@ -112,6 +115,12 @@ func (s *suite) judge(ctx context.Context, damages []*damage) error {
 
 // attribute marks what a report found, and remembers what nobody caused.
 func (s *suite) attribute(report *reconciler.Report) {
+	for _, d := range s.wave {
+		if n := causesOf(report, d); d.one && n > 1 {
+			s.strange[d.name] = true
+			s.say("FALSE: %q is shown as %d causes\n", d.name, n)
+		}
+	}
 	for _, b := range report.Breaks {
 		caused := b.Settled != ""
 		for _, d := range s.wave {
@@ -125,6 +134,27 @@ func (s *suite) attribute(report *reconciler.Report) {
 			s.say("FALSE: %s %s shard %d: %s\n", b.Class, b.Account, b.Shard, b.Detail)
 		}
 	}
+}
+
+// causesOf counts the causes that a report shows for the breaks of a damage.
+func causesOf(report *reconciler.Report, d *damage) int {
+	var text bytes.Buffer
+	var shown struct {
+		Breaks []struct {
+			Account string
+			Cause   int
+		}
+	}
+	if err := errors.Join(report.WriteJSON(&text), json.Unmarshal(text.Bytes(), &shown)); err != nil {
+		return 0 // before there is any text
+	}
+	causes := map[int]bool{}
+	for _, b := range shown.Breaks {
+		if slices.Contains(d.accounts, b.Account) {
+			causes[b.Cause] = true
+		}
+	}
+	return len(causes)
 }
 
 func (s *suite) report(d *damage) {

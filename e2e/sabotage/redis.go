@@ -25,6 +25,17 @@ func (s *suite) edit(ctx context.Context, account string, change func(*lua.Accou
 		fmt.Sprintf("%d %d %d %s %s %s", a.Balance, a.Held, a.Sequence, limits, a.Unit, a.Status)).Err()
 }
 
+// mates are those of some victims that live in the shard of the first one.
+func mates(from, to int) []string {
+	var accounts []string
+	for i := from; i < to; i++ {
+		if shardOf(victim(i)) == shardOf(victim(from)) {
+			accounts = append(accounts, victim(i))
+		}
+	}
+	return accounts
+}
+
 // edited is a damage that edits one account.
 func edited(name string, account string, want reconciler.Class, change func(*lua.Account)) *damage {
 	return &damage{name: name, want: []reconciler.Class{want}, fate: repaired, accounts: []string{account},
@@ -68,6 +79,23 @@ func redisDamages() []*damage {
 					return err
 				}
 				return s.ledger.Redis.HSet(ctx, key(victim(11)), victim(11), one).Err()
+			},
+		},
+		{
+			name: "some accounts of a shard put back to a moment", want: []reconciler.Class{reconciler.RedisBehind}, fate: repaired, one: true, accounts: mates(57, 60),
+			do: func(ctx context.Context, s *suite, d *damage) error {
+				records, err := s.ledger.Redis.HMGet(ctx, key(d.accounts[0]), d.accounts...).Result()
+				if err != nil {
+					return err
+				}
+				var moment []any
+				for i, account := range d.accounts {
+					if _, err := s.client.Submit(ctx, s.command(account, ledgerv1.Operation_OPERATION_CREDIT, "30")); err != nil {
+						return err
+					}
+					moment = append(moment, account, records[i])
+				}
+				return s.ledger.Redis.HSet(ctx, key(d.accounts[0]), moment...).Err()
 			},
 		},
 		{
