@@ -204,31 +204,74 @@ func (c Call) bodies() []byte {
 	return bodies
 }
 
-// prepare makes the arguments, the first three of which are left to send.
+// prepare makes the arguments, the first three of which are left to send. Accounts and asks are there once each; a command names them by number.
 func (p *Prepared) prepare(window time.Duration) []any {
 	c := p.Call
-	args := make([]any, 3, 8+4*len(c.Commands))
-	args = append(args, c.Now.UnixMilli(), window.Milliseconds(), c.asked(), c.LookedUp.words(), p.bodies)
-	asks := make([]string, len(c.Commands))
+	n := len(c.Commands)
+	ids, rows := make([]any, n), make([]byte, 0, rowBytes*n)
+	accounts, asks := numbered{numbers: map[string]int{}}, numbered{numbers: map[string]int{}}
+	var ask []byte
 	for i := range c.Commands {
 		command := &c.Commands[i]
-		asks[i] = command.ask()
-		args = append(args, &command.CommandId, &command.Account, command.Fingerprint[:], &asks[i]) // a pointer fits into any, a text would be copied
+		ids[i] = &command.CommandId // a pointer fits into any, a text would be copied
+		ask = command.appendAsk(ask[:0])
+		rows = binary.BigEndian.AppendUint16(rows, accounts.number([]byte(command.GetAccount())))
+		rows = binary.BigEndian.AppendUint16(rows, asks.number(ask))
+		rows = append(rows, command.Fingerprint[:]...)
 	}
-	return args
+	args := make([]any, 3, fixedArgs+n+len(accounts.texts)+len(asks.texts))
+	args = append(args, c.Now.UnixMilli(), window.Milliseconds(), c.asked(), c.LookedUp.words(), p.bodies, rows, len(accounts.texts))
+	args = append(args, ids...)
+	args = append(args, accounts.texts...)
+	return append(args, asks.texts...)
 }
 
-// ask is what include/checks.lua understands: the same text for commands that ask for the same.
-func (c Command) ask() string {
+const (
+	fixedArgs = 10                         // before the ids
+	rowBytes  = 2 + 2 + len(Fingerprint{}) // per command
+)
+
+// numbered are texts by number, from 1, in the order in which they first come; at most CommandsMax.
+type numbered struct {
+	texts   []any
+	numbers map[string]int
+	last    string // the text that came last, which often comes again, and its number
+	at      int
+}
+
+func (t *numbered) number(text []byte) uint16 {
+	if t.at == 0 || t.last != string(text) {
+		at, known := t.numbers[string(text)]
+		if !known {
+			t.last = string(text)
+			t.texts = append(t.texts, t.last)
+			at = len(t.texts)
+			t.numbers[t.last] = at
+		} else {
+			t.last, _ = t.texts[at-1].(string)
+		}
+		t.at = at
+	}
+	return uint16(t.at)
+}
+
+// appendAsk writes what include/checks.lua understands: the same text for commands that ask for the same.
+func (c *Command) appendAsk(b []byte) []byte {
 	verb, terms, unit := c.verb()
-	deadline, sequence := never, "-"
+	b = append(append(b, verb...), '\n')
+	b = append(append(b, unit...), '\n')
 	if c.GetDeadline() != nil {
-		deadline = millis(c.GetDeadline())
+		b = strconv.AppendInt(b, c.GetDeadline().AsTime().UnixMilli(), 10)
+	} else {
+		b = append(b, never...)
 	}
+	b = append(b, '\n')
 	if c.ExpectedSequence != nil {
-		sequence = strconv.FormatUint(c.GetExpectedSequence(), 10)
+		b = strconv.AppendUint(b, c.GetExpectedSequence(), 10)
+	} else {
+		b = append(b, '-')
 	}
-	return strings.Join([]string{verb, unit, deadline, sequence, terms}, "\n")
+	return append(append(b, '\n'), terms...)
 }
 
 // send completes the arguments.

@@ -18,11 +18,30 @@ const fingerprintOfNothing = "ffffffffffffffff"
 
 // rawCall runs apply.lua past Go, with a good command before these rows.
 func (b *bench) rawCall(header []any, rows ...[]any) ([]any, error) {
-	args := append(slices.Clip(header), "x0", "a", fingerprintOfNothing, ask("credit", "5", "USD/2"))
-	for _, row := range rows {
-		args = append(args, row...)
-	}
+	rows = append([][]any{{"x0", "a", fingerprintOfNothing, ask("credit", "5", "USD/2")}}, rows...)
+	return b.rawRun(packed(header, rows...))
+}
+
+func (b *bench) rawRun(args []any) ([]any, error) {
 	return applyScript.Run(b.Context(), b.rdb, LiveKeys(b.shard), args...).Slice()
+}
+
+// packed are the arguments for rows of id, account, fingerprint and ask, whatever these are.
+func packed(header []any, rows ...[]any) []any {
+	var numbers []byte
+	var ids, accounts, asks []any
+	for _, row := range rows {
+		number := slices.Index(accounts, row[1]) + 1
+		if number == 0 {
+			accounts = append(accounts, row[1])
+			number = len(accounts)
+		}
+		ids, asks = append(ids, row[0]), append(asks, row[3])
+		numbers = append(numbers, 0, byte(number), 0, byte(len(asks)))
+		numbers = fmt.Append(numbers, row[2])
+	}
+	args := append(slices.Clip(header), numbers, len(accounts))
+	return append(append(append(args, ids...), accounts...), asks...)
 }
 
 func (b *bench) rawHeader() []any {
@@ -50,9 +69,6 @@ func malformedRows() map[string][]any {
 		"no fingerprint":              {"x1", "a", "", ask("credit", "5", "USD/2")},
 		"no id":                       {"", "a", fingerprintOfNothing, ask("credit", "5", "USD/2")},
 		"no account":                  {"x1", "", fingerprintOfNothing, ask("credit", "5", "USD/2")},
-		"a row cut short":             {"x1", "a", fingerprintOfNothing},
-		"a row of one":                {"x1"},
-		"a row of five":               append(raw("credit", "5", "USD/2"), ""),
 		"ask for nothing":             asking(""),
 		"ask of words":                asking("credit 5 USD/2 - -"),
 		"ask of four lines":           asking("credit\nUSD/2\n-\n-"),
@@ -76,8 +92,8 @@ func malformedRows() map[string][]any {
 		"adjust nothing": raw("adjust", "0", "USD/2"), "adjust with a blank booking": raw("adjust", "5 to", "USD/2"), "adjust with a sign": raw("adjust", "+5", "USD/2"),
 	}
 	for _, word := range []string{"\t", "\n", "h\t5", "h\n"} {
-		rows["hold with the id "+word] = []any{word, "a", "hold", "5\t-\t", "USD/2", fingerprintOfNothing, "- -"}
-		rows["hold on the account "+word] = []any{"x1", word, "hold", "5\t-\t", "USD/2", fingerprintOfNothing, "- -"}
+		rows["hold with the id "+word] = []any{word, "a", fingerprintOfNothing, ask("hold", "5\t-\t", "USD/2")}
+		rows["hold on the account "+word] = []any{"x1", word, fingerprintOfNothing, ask("hold", "5\t-\t", "USD/2")}
 	}
 	for operation, terms := range map[string]string{"open": "0", "debit": "5", "credit": "5", "hold": "5\t-\t", "adjust": "5", "repair": "1 0 2 0 USD/2 active|-|g1"} {
 		rows[operation+" without a unit"] = raw(operation, terms, "")
@@ -108,6 +124,25 @@ func malformedRows() map[string][]any {
 	return rows
 }
 
+// malformedShapes are calls whose parts do not fit together, by what is wrong with them; good is one command.
+func malformedShapes(good []any) map[string][]any {
+	const rows, accounts, id, account = 8, 9, 10, 11 // places
+	with := func(at int, values ...any) []any { return slices.Concat(good[:at], values, good[at+1:]) }
+	numbers := func(a, b, c, d byte) []byte { return append([]byte{a, b, c, d}, fingerprintOfNothing...) }
+	shapes := map[string][]any{
+		"a row cut short": with(rows, numbers(0, 1, 0, 1)[:19]), "a row and a byte": with(rows, append(numbers(0, 1, 0, 1), 0)), "two rows for an id": with(rows, append(numbers(0, 1, 0, 1), numbers(0, 1, 0, 1)...)),
+		"no row": with(rows, ""), "a command without id": with(id), "no account": with(account), "nothing asked for": good[:account+1], "another ask": append(slices.Clip(good), ""),
+		"an account twice": append(with(accounts, 2)[:account], append([]any{"a"}, good[account:]...)...),
+	}
+	for _, n := range [][4]byte{{0, 0, 0, 1}, {0, 2, 0, 1}, {1, 1, 0, 1}, {255, 255, 0, 1}, {0, 1, 0, 0}, {0, 1, 0, 2}, {0, 1, 1, 1}, {0, 1, 255, 255}} {
+		shapes[fmt.Sprintf("numbers %v", n)] = with(rows, numbers(n[0], n[1], n[2], n[3]))
+	}
+	for _, count := range []string{"", "0", "2", "3", "-1", "1.0", "1e0", "0x1", " 1", "1 ", "one", "nan", "inf", strings.Repeat("9", 400)} {
+		shapes["accounts "+count] = with(accounts, count)
+	}
+	return shapes
+}
+
 func TestMalformedArgumentsChangeNothingEvenPastGo(t *testing.T) {
 	t.Parallel()
 	b := busy(t, setup(t))
@@ -121,6 +156,14 @@ func TestMalformedArgumentsChangeNothingEvenPastGo(t *testing.T) {
 	}
 	for what, row := range malformedRows() {
 		invalid(what, b.rawHeader(), row)
+	}
+	good := packed(b.rawHeader(), raw("credit", "5", "USD/2"))
+	for what, args := range malformedShapes(good) {
+		b.untouched(what, func() {
+			if reply, err := b.rawRun(args); !redis.HasErrorPrefix(err, "INVALID_ARGUMENT") {
+				t.Fatalf("%s: answered %v %v", what, reply, err)
+			}
+		})
 	}
 	for at, name := range map[int]string{3: "now", 4: "window", 5: "asked"} {
 		for _, clock := range []string{"", "-1", "now", "1.5", "1e3", " 1", "1\n"} {
@@ -157,7 +200,7 @@ func TestNumbersBeyond18DigitsAreRefusedEvenPastGo(t *testing.T) {
 			}
 			before, holds := b.record("a"), b.rdb.HGet(t.Context(), HoldsKey(b.shard), "h").Val()
 			header := b.rawHeader()
-			reply, err := applyScript.Run(t.Context(), b.rdb, LiveKeys(b.shard), append(header, row...)...).Slice()
+			reply, err := b.rawRun(packed(header, row))
 			if err != nil || reply[0] != decidedWord || strings.Contains(fmt.Sprint(reply[3:]), " applied ") {
 				t.Fatalf("%s %.30s: answered %v %v", operation, digits, reply, err)
 			}

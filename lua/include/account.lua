@@ -1,4 +1,10 @@
 -- An account as its record in the accounts hash: "balance held sequence floor unit status", the floor with ":ceiling" behind it where there is one.
+-- In memory it has its balance and sequence, the texts of their first digits (text.lua), and two tables that are never changed, only replaced, since
+-- accounts share them: terms (floor, ceiling, unit, status and what follows from them) and held (what is held back, and the least balance that a
+-- debit may leave: held + floor).
+
+-- By the number that commands name it by.
+local function account_name(number) return ARGV[last_id + number] end
 
 -- What refuses debits and credits of an account, by its status.
 local STATUS = {
@@ -7,30 +13,43 @@ local STATUS = {
     frozen_debit = { debit = 'ACCOUNT_FROZEN' }, frozen_credit = { credit = 'ACCOUNT_FROZEN' },
 }
 
-local function limits_text(a)
-    local floor = digits(a.floor_high, a.floor_low)
-    return a.ceiling_high and floor .. ':' .. digits(a.ceiling_high, a.ceiling_low) or floor
+local function held_back(terms, high, low)
+    local least_high, least_low = plus(high, low, terms.floor_high, terms.floor_low)
+    return { high = high, low = low, least_high = least_high, least_low = least_low, text = ' ' .. digits(high, low) .. ' ' }
 end
 
--- What follows from held, limits and status, which seldom change, is worked out once: the least balance that a debit may leave (held + floor),
--- what refuses debits and credits, and the texts around balance and sequence.
-local function standing(a, held_text, tail)
-    a.least_high, a.least_low = plus(a.held_high, a.held_low, a.floor_high, a.floor_low)
-    a.no_debit, a.no_credit = STATUS[a.status].debit, STATUS[a.status].credit
-    a.held_text, a.tail, a.record = held_text, tail, nil
-    return a
+local function limits_text(t)
+    local floor = digits(t.floor_high, t.floor_low)
+    return t.ceiling_high and floor .. ':' .. digits(t.ceiling_high, t.ceiling_low) or floor
+end
+
+-- limits: a table with floor and perhaps a ceiling, as terms have them.
+local function terms_of(limits, unit, status)
+    local terms = {
+        floor_high = limits.floor_high, floor_low = limits.floor_low, ceiling_high = limits.ceiling_high, ceiling_low = limits.ceiling_low,
+        unit = unit, status = status, no_debit = STATUS[status].debit, no_credit = STATUS[status].credit,
+    }
+    terms.text = ' ' .. limits_text(terms) .. ' ' .. unit .. ' ' .. status
+    terms.nothing_held = held_back(terms, 0, 0)
+    return terms
 end
 
 -- One more change of the account, of the balance alone.
 local function moved(a, high, low)
-    a.balance_high, a.balance_low, a.sequence, a.record = high, low, a.sequence + 1, nil
+    a.balance_high, a.balance_low, a.sequence = high, low, a.sequence + 1
     return a
 end
 
--- One more change of the account, of anything.
-local function renewed(a)
-    a.sequence = a.sequence + 1
-    return standing(a, ' ' .. digits(a.held_high, a.held_low) .. ' ', ' ' .. limits_text(a) .. ' ' .. a.unit .. ' ' .. a.status)
+-- One more change of the account, of what it holds back.
+local function holding(a, high, low)
+    a.held, a.sequence = held_back(a.terms, high, low), a.sequence + 1
+    return a
+end
+
+-- One more change of the account, of its terms; what is held stays.
+local function under(a, terms)
+    a.terms = terms
+    return holding(a, a.held.high, a.held.low)
 end
 
 -- An amount as this ledger writes it: at most 18 digits, no leading zero. text is digits, and "-" before them perhaps.
@@ -42,29 +61,32 @@ local function exact(text)
 end
 
 -- What a record says behind held and sequence: floor, ceiling, unit and status. Most accounts of a call share it, so it is read once.
-local tails = {}
-local function tail_of(text)
+local read_terms = {}
+local function read_once(text)
     local floor, colon, ceiling, unit, status = string.match(text, '^(%-?%d+)(:?)(%d*) ([^%s%z]+) (%S+)$')
     if not floor or not exact(floor) or (colon == '') ~= (ceiling == '') or ceiling ~= '' and not exact(ceiling) or not STATUS[status] then return nil end
-    local tail = { unit = unit, status = status, text = ' ' .. text }
-    tail.floor_high, tail.floor_low = amount(floor)
-    if ceiling ~= '' then tail.ceiling_high, tail.ceiling_low = amount(ceiling) end
-    tails[text] = tail
-    return tail
+    local limits = {}
+    limits.floor_high, limits.floor_low = amount(floor)
+    if ceiling ~= '' then limits.ceiling_high, limits.ceiling_low = amount(ceiling) end
+    read_terms[text] = terms_of(limits, unit, status)
+    return read_terms[text]
 end
 
--- nil for a record that this ledger would not have written.
-local function account(record, name)
-    local balance, held, sequence, text = string.match(record, '^(%-?%d+) (%-?%d+) (%d+) (.+)$')
-    local tail = text and (tails[text] or tail_of(text))
-    if not tail or not (exact(balance) and exact(held)) or #sequence > 15 or sequence ~= '0' and string.byte(sequence) == 48 then return nil end
-    local balance_high, balance_low = amount(balance)
-    local a = {
-        name = name, balance_high = balance_high, balance_low = balance_low, held_high = 0, held_low = 0, sequence = tonumber(sequence),
-        floor_high = tail.floor_high, floor_low = tail.floor_low, ceiling_high = tail.ceiling_high, ceiling_low = tail.ceiling_low,
-        unit = tail.unit, status = tail.status, upper = -1, upper_high = -1, upper_text = '', base = -1, base_text = '',
-    }
-    if held ~= '0' then a.held_high, a.held_low = amount(held) end
-    keep_texts(a, balance, sequence)
-    return standing(a, held == '0' and ' 0 ' or ' ' .. held .. ' ', tail.text)
+-- nil for a record that this ledger would not have written. Adding 0 makes a number of a text, for half of what tonumber costs.
+local function account(record)
+    local high, low, sequence, text = string.match(record, '^([1-9]%d*)(%d%d%d%d) 0 ([1-9]%d*) (.+)$') -- most, with their high limb cut off
+    if high then
+        local terms = read_terms[text] or read_once(text)
+        if not terms or #high > 14 or #sequence > 15 then return nil end
+        local limb = high + 0
+        return { balance_high = limb, balance_low = low + 0, sequence = sequence + 0, held = terms.nothing_held, terms = terms, limb = limb, limb_text = high }
+    end
+    local balance, held
+    balance, held, sequence, text = string.match(record, '^(%-?%d+) (%-?%d+) (%d+) (.+)$')
+    if not balance or not (exact(balance) and exact(held) and exact(sequence)) or #sequence > 15 then return nil end
+    local terms = read_terms[text] or read_once(text)
+    if not terms then return nil end
+    local a = { held = held_back(terms, amount(held)), sequence = sequence + 0, terms = terms }
+    a.balance_high, a.balance_low = amount(balance)
+    return a
 end

@@ -3,8 +3,8 @@
 local function adjust(a, ask)
     local delta, booking = string.match(ask.terms, '^(%-?%d+)(.*)$')
     local high, low = amount(delta)
-    if not in_range(high, low) then return 'LIMIT_EXCEEDED' end
+    if not in_range(high, low) then return nil, 'LIMIT_EXCEEDED' end
     high, low = plus(a.balance_high, a.balance_low, high, low)
-    if not in_range(high, low) then return 'LIMIT_EXCEEDED' end
-    return nil, delta, moved(a, high, low), booking
+    if not in_range(high, low) then return nil, 'LIMIT_EXCEEDED' end
+    return moved(a, high, low), delta, booking
 end

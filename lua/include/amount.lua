@@ -1,13 +1,13 @@
--- Money in two limbs: value = high * 10^9 + low, 0 <= low < 10^9. Every limb is an integer far below 2^53,
--- so all that follows is exact to 18 digits, where a single Lua number (a double) is exact to 15.
-local BASE = 1000000000
+-- Money in two limbs: value = high * 10^4 + low, 0 <= low < 10^4. Every limb is an integer far below 2^53, so all that follows is exact to 18
+-- digits, where a single Lua number (a double) is exact to 15. The low limb is what changes most: the text of the high one is kept (text.lua).
+local BASE, TOP = 10000, 100000000000000
 
 local function amount(digits)
     local negative = string.byte(digits) == 45
     if negative then digits = string.sub(digits, 2) end
     local high, low = 0, tonumber(digits)
-    if #digits > 9 then
-        high, low = tonumber(string.sub(digits, 1, -10)), tonumber(string.sub(digits, -9))
+    if #digits > 4 then
+        high, low = tonumber(string.sub(digits, 1, -5)), tonumber(string.sub(digits, -4))
     end
     if not negative then return high, low end
     if low == 0 then return -high, 0 end
@@ -32,7 +32,7 @@ end
 
 -- At most 18 digits, either sign.
 local function in_range(high, low)
-    return high < BASE and (high > -BASE or (high == -BASE and low > 0))
+    return high < TOP and (high > -TOP or (high == -TOP and low > 0))
 end
 
 -- The magnitude of a number, and its sign as text.
@@ -43,7 +43,8 @@ local function magnitude(high, low)
 end
 
 local function digits(high, low)
+    if high == 0 and low == 0 then return '0' end
     local sign, most, least = magnitude(high, low)
     if most == 0 then return sign .. string.format('%d', least) end
-    return sign .. string.format('%d%09d', most, least)
+    return sign .. string.format('%d%04d', most, least)
 end

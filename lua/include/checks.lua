@@ -57,13 +57,8 @@ end
 
 local NEEDS_UNIT = { open = true, debit = true, credit = true, hold = true, adjust = true, repair = true }
 
--- What commands of this call ask for, understood once: text -> verb, its function, terms, unit, conditions if any, and what the terms say.
-local asks = {}
-
--- Verbs that concern something besides the account.
-local CONCERNS = { hold = 'a new hold', capture = 'a hold', release = 'a hold', reverse = 'a command' }
-
--- ask = "verb \n unit \n deadline ms or - \n sequence or - \n terms". Go checked the same before; here it must hold whoever sends it.
+-- What commands ask for, understood: verb, its function, terms, unit, conditions if any, and what the terms say. Or what is wrong with it.
+-- text = "verb \n unit \n deadline ms or - \n sequence or - \n terms". Go checked the same before; here it must hold whoever sends it.
 local function understand(text)
     local verb, unit, deadline, sequence, terms = string.match(text, '^([a-z_]+)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)$')
     if not verb then return nil, 'ask' end
@@ -84,17 +79,17 @@ local function understand(text)
     ask.verb, ask.decide, ask.terms, ask.unit = verb, decide[verb], terms, unit
     if deadline ~= '-' then ask.deadline = tonumber(deadline) end
     if sequence ~= '-' then ask.sequence = tonumber(sequence) end
-    ask.conditional = ask.deadline or ask.sequence
-    ask.concerns = CONCERNS[verb]
-    asks[text] = ask
+    ask.special = ask.refusal or ask.deadline or ask.sequence
     return ask
 end
 
--- The first condition of a well-formed command that does not hold, as a reason. nil = all hold.
+-- The first condition of a command that does not hold, as a reason. nil = all hold.
 local function unmet(ask, a)
+    if ask.refusal then return ask.refusal end
     if ask.deadline and tonumber(now) > ask.deadline then return 'DEADLINE_PASSED' end
     if ask.sequence and a and a.sequence ~= ask.sequence then return 'SEQUENCE_MISMATCH' end
     if ask.verb == 'open' or ask.verb == 'repair' then return nil end
     if not a then return 'ACCOUNT_UNKNOWN' end
-    if ask.unit ~= '' and a.unit ~= ask.unit then return 'CURRENCY_MISMATCH' end
+    if ask.unit ~= '' and a.terms.unit ~= ask.unit then return 'CURRENCY_MISMATCH' end
+    if not ask.special then ask.fits = a.terms end
 end

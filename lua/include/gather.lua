@@ -1,60 +1,82 @@
--- What a call reads before it decides, and writes after it. Field '' of each hash carries the chain that it was last written at.
+-- What a call is given, what it reads before it decides, and writes after it. Field '' of each hash carries the chain that it was last written at.
 
--- The number of commands and what they name: ids, accounts with their places, holds, commands to reverse. Or what is wrong with the arguments.
-local function gather()
-    local ids, names, place, held, reversed = { '' }, { '' }, {}, { '' }, {}
-    local count, last = 0, nil
-    for i = FIRST, #ARGV, WIDTH do
-        local id, name, ask, why = ARGV[i], ARGV[i + 1], asks[ARGV[i + 3]], nil
-        if not ask then ask, why = understand(ARGV[i + 3]) end
-        if why or id == '' or name == '' or #ARGV[i + 2] ~= 16 then return nil, nil, (why or 'id or fingerprint') .. ' of command ' .. id end
-        count = count + 1
-        ids[count + 1] = id
-        if name ~= last and not place[name] then
-            names[#names + 1] = name
-            place[name] = #names
-        end
-        last = name
-        local concerns = ask.concerns
+-- Verbs that concern something besides the account.
+local CONCERNS = { hold = 'a new hold', capture = 'a hold', release = 'a hold', reverse = 'a command' }
+
+-- The holds and the commands that commands name. Or what is wrong with one.
+local function gather_concerns()
+    local named, reversed, at, number, asked_for, _ = { '' }, {}, 1, nil, nil, nil
+    for i = FIRST, last_id do
+        number, asked_for, _, at = struct.unpack(ROW, rows, at)
+        local id, name, ask = ARGV[i], account_name(number), asks[asked_for]
+        local concerns = ask and CONCERNS[ask.verb]
         if concerns == 'a new hold' then
-            if string.find(id .. name, '[\t\n]') then return nil, nil, 'id or account' end -- they are words of records
-            held[#held + 1] = id
+            if not name or string.find(id .. name, '[\t\n]') then return nil, nil, 'id or account' end -- they are words of records
+            named[#named + 1] = id
         elseif concerns == 'a hold' then
-            held[#held + 1] = string.match(ask.terms, '^[^\t]+')
+            named[#named + 1] = string.match(ask.terms, '^[^\t]+')
         elseif concerns == 'a command' then
             reversed[#reversed + 1] = string.match(ask.terms, '^[^\t]+')
         end
     end
-    return count, { ids = ids, names = names, place = place, holds = held, reversed = reversed }
+    return named, reversed
 end
 
--- The accounts by name and the outcomes by number + 1, of both buckets. Or the key that does not carry the head; or what cannot be read.
-local function read(call)
+-- Finds ids, accounts and asks among the arguments. The holds and the commands that they name; or what is wrong.
+local function gather()
+    last_id = FIRST - 1 + #rows / ROW_BYTES
+    last_account = last_id + (tonumber(accounts_given) or 0)
+    if last_id % 1 ~= 0 or not string.find(accounts_given, '^%d+$') or last_account > #ARGV then return nil, nil, 'number of arguments' end
+    local seen, concerned = {}, false
+    for i = last_id + 1, last_account do
+        if ARGV[i] == '' or seen[ARGV[i]] then return nil, nil, 'account ' .. ARGV[i] end
+        seen[ARGV[i]] = true
+    end
+    for i = last_account + 1, #ARGV do
+        local ask, why = understand(ARGV[i])
+        if not ask then return nil, nil, why end
+        asks[i - last_account], concerned = ask, concerned or CONCERNS[ask.verb]
+    end
+    if concerned then return gather_concerns() end
+    return { '' }, {}
+end
+
+-- Reads the accounts by their numbers, with their records. The outcomes by the number of the command + 1, of both buckets; or the key that does not
+-- carry the head; or what cannot be read.
+local function read(named, reversed)
     local function torn(key, values)
         return (values.err and key .. ': ' .. values.err) or (values[1] ~= believed_chain and key)
     end
-    local records, open = redis.pcall('HMGET', ACCOUNTS, unpack(call.names)), redis.pcall('HMGET', HOLDS, unpack(call.holds))
-    local recent, old = redis.pcall('HMGET', RECENT, unpack(call.ids)), redis.pcall('HMGET', OLD, unpack(call.ids))
+    records = redis.pcall('HMGET', ACCOUNTS, '', unpack(ARGV, last_id + 1, last_account))
+    local open, recent, old = redis.pcall('HMGET', HOLDS, unpack(named)), redis.pcall('HMGET', RECENT, '', unpack(ARGV, FIRST, last_id)), nil
+    if redis.pcall('HLEN', OLD) == 1 then
+        old = redis.pcall('HMGET', OLD, '') -- before the first turn it has nothing else
+    else
+        old = redis.pcall('HMGET', OLD, '', unpack(ARGV, FIRST, last_id))
+    end
     local missing = torn('accounts', records) or torn('holds', open) or torn('recent outcomes', recent) or torn('old outcomes', old)
-    if missing then return nil, nil, nil, missing end
-    local accounts = {}
-    for name, at in pairs(call.place) do
-        local a = records[at] and account(records[at], name)
-        if records[at] and not a then return nil, nil, nil, nil, 'account ' .. name end
-        accounts[name] = a or nil
+    if missing then return nil, nil, missing end
+    for number = 1, last_account - last_id do
+        local a = records[number + 1] and account(records[number + 1])
+        if a == nil then return nil, nil, nil, 'account ' .. account_name(number) end
+        accounts[number] = a
     end
-    for at = 2, #call.holds do
-        holds[call.holds[at]] = open[at] and hold_of(open[at])
-        if open[at] and not holds[call.holds[at]] then return nil, nil, nil, nil, 'hold ' .. call.holds[at] end
+    for at = 2, #named do
+        holds[named[at]] = open[at] and hold_of(open[at])
+        if open[at] and not holds[named[at]] then return nil, nil, nil, 'hold ' .. named[at] end
     end
-    read_originals(call.reversed)
-    return accounts, recent, old
+    read_originals(reversed)
+    return recent, old
 end
 
-local function write_accounts(accounts, changed, chain)
-    local states = { ACCOUNTS, '', chain }
-    for name in pairs(changed) do
-        states[#states + 1], states[#states + 2] = name, account_record(accounts[name])
+-- An account that changed has another record than the one that was read.
+local function write_accounts(chain)
+    local states, last = { ACCOUNTS, '', chain }, 3
+    for number, a in ipairs(accounts) do
+        local record = a and (a.recorded == a.sequence and a.record or new_record(a))
+        if record and record ~= records[number + 1] then
+            states[last + 1], states[last + 2], last = account_name(number), record, last + 2
+        end
     end
     redis.call('HSET', unpack(states))
 end

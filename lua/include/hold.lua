@@ -22,59 +22,57 @@ end
 local function expired(expires) return expires ~= '-' and tonumber(expires) <= tonumber(now) end
 
 -- hold: terms = "amount \t expires ms or - \t counter account or nothing"; needs amount <= available, like a debit, and moves nothing.
-local function hold(a, ask, id)
-    if a.no_debit then return a.no_debit end
+local function hold(a, ask, id, _, number)
+    if a.terms.no_debit then return nil, a.terms.no_debit end
     local given, expires, counter = string.match(ask.terms, '^(%d+)\t([^\t]+)\t([^\t]*)$')
-    if holds[id] then return 'COMMAND_ID_REUSED' end -- its outcome is forgotten, the hold is not: what is held must not be booked over
-    if expired(expires) then return 'HOLD_EXPIRED' end
+    if holds[id] then return nil, 'COMMAND_ID_REUSED' end -- its outcome is forgotten, the hold is not: what is held must not be booked over
+    if expired(expires) then return nil, 'HOLD_EXPIRED' end
     local high, low = amount(given)
     local left_high, left_low = minus(a.balance_high, a.balance_low, high, low)
-    if below(left_high, left_low, a.least_high, a.least_low) then return 'INSUFFICIENT_FUNDS' end
-    local held_high, held_low = plus(a.held_high, a.held_low, high, low)
-    if not in_range(held_high, held_low) then return 'LIMIT_EXCEEDED' end
-    a.held_high, a.held_low = held_high, held_low
-    holds[id], touched_holds[id] = { high = high, low = low, expires = expires, counter = counter, account = a.name }, true
-    return nil, '0', renewed(a), hold_text(id, holds[id])
+    if below(left_high, left_low, a.held.least_high, a.held.least_low) then return nil, 'INSUFFICIENT_FUNDS' end
+    local held_high, held_low = plus(a.held.high, a.held.low, high, low)
+    if not in_range(held_high, held_low) then return nil, 'LIMIT_EXCEEDED' end
+    holds[id], touched_holds[id] = { high = high, low = low, expires = expires, counter = counter, account = account_name(number) }, true
+    return holding(a, held_high, held_low), '0', hold_text(id, holds[id])
 end
 
 -- The hold of this account that terms name, and how much of it ("-": all that is left), or the word that refuses it.
-local function part_of_hold(a, id, given)
+local function part_of_hold(number, id, given)
     local h = holds[id]
-    if not h or h.account ~= a.name then return 'HOLD_UNKNOWN' end
+    if not h or h.account ~= account_name(number) then return nil, 'HOLD_UNKNOWN' end
     local high, low = h.high, h.low
     if given ~= '-' then high, low = amount(given) end
-    if below(h.high, h.low, high, low) then return 'HOLD_EXCEEDED' end
-    return nil, h, high, low
+    if below(h.high, h.low, high, low) then return nil, 'HOLD_EXCEEDED' end
+    return h, high, low
 end
 
 -- Takes it off the hold, and off what the account holds back.
 local function unhold(a, id, h, high, low)
     h.high, h.low = minus(h.high, h.low, high, low)
-    a.held_high, a.held_low = minus(a.held_high, a.held_low, high, low)
     holds[id], touched_holds[id] = (h.high > 0 or h.low > 0) and h, true
-    return hold_text(id, h)
+    return holding(a, minus(a.held.high, a.held.low, high, low)), hold_text(id, h)
 end
 
 -- capture: terms = "hold id \t amount or - [booking]"; a debit of what was set aside.
-local function capture(a, ask)
-    if a.no_debit then return a.no_debit end
+local function capture(a, ask, _, _, number)
+    if a.terms.no_debit then return nil, a.terms.no_debit end
     local id, given, booking = string.match(ask.terms, '^([^\t]+)\t([^\t]+)(.*)$')
-    local word, h, high, low = part_of_hold(a, id, given)
-    if word then return word end
-    if expired(h.expires) then return 'HOLD_EXPIRED' end
+    local h, high, low = part_of_hold(number, id, given)
+    if not h then return nil, high end
+    if expired(h.expires) then return nil, 'HOLD_EXPIRED' end
     local balance_high, balance_low = minus(a.balance_high, a.balance_low, high, low)
-    if not in_range(balance_high, balance_low) then return 'LIMIT_EXCEEDED' end
+    if not in_range(balance_high, balance_low) then return nil, 'LIMIT_EXCEEDED' end
     if booking == '' and h.counter ~= '' then booking = '\tto\t' .. h.counter end
-    local text = unhold(a, id, h, high, low)
     a.balance_high, a.balance_low = balance_high, balance_low
-    return nil, '-' .. digits(high, low), renewed(a), text .. booking
+    local after, text = unhold(a, id, h, high, low)
+    return after, '-' .. digits(high, low), text .. booking
 end
 
 -- release: terms = "hold id \t amount or -"; gives back what was set aside.
-local function release(a, ask)
+local function release(a, ask, _, _, number)
     local id, given = string.match(ask.terms, '^([^\t]+)\t([^\t]+)$')
-    local word, h, high, low = part_of_hold(a, id, given)
-    if word then return word end
-    local text = unhold(a, id, h, high, low)
-    return nil, '0', renewed(a), text
+    local h, high, low = part_of_hold(number, id, given)
+    if not h then return nil, high end
+    local after, text = unhold(a, id, h, high, low)
+    return after, '0', text
 end

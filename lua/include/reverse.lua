@@ -53,22 +53,22 @@ end
 local function reverse(a, ask, _, fingerprint)
     local named, given, forced = string.match(ask.terms, '^([^\t]+)\t([^\t]+)\t([01])$')
     local id, original, sign, whole, tail = original_of(named, fingerprint)
-    if not whole or whole == '0' or string.find(tail, '^\treversed\t') then return 'NOT_REVERSIBLE' end
+    if not whole or whole == '0' or string.find(tail, '^\treversed\t') then return nil, 'NOT_REVERSIBLE' end
     local from, to, legs = booked(tail)
     local near_end = to == '\tto\t@transit' and from == '' -- of a transfer, or a return
     local high, low, total = share(whole, original.total, given)
-    if near_end or not high or (legs and digits(high, low) ~= whole) then return 'NOT_REVERSIBLE' end
+    if near_end or not high or (legs and digits(high, low) ~= whole) then return nil, 'NOT_REVERSIBLE' end
     local delta, balance_high, balance_low = digits(high, low), nil, nil
     if sign == '-' then
         balance_high, balance_low = plus(a.balance_high, a.balance_low, high, low)
         local word = over(a, balance_high, balance_low)
-        if word then return word end
+        if word then return nil, word end
     else
         delta, balance_high, balance_low = '-' .. delta, minus(a.balance_high, a.balance_low, high, low)
-        if a.no_debit then return a.no_debit end
-        if not in_range(balance_high, balance_low) then return 'LIMIT_EXCEEDED' end
-        if forced == '0' and below(balance_high, balance_low, a.least_high, a.least_low) then return 'INSUFFICIENT_FUNDS' end
+        if a.terms.no_debit then return nil, a.terms.no_debit end
+        if not in_range(balance_high, balance_low) then return nil, 'LIMIT_EXCEEDED' end
+        if forced == '0' and below(balance_high, balance_low, a.held.least_high, a.held.least_low) then return nil, 'INSUFFICIENT_FUNDS' end
     end
     original.total, original.touched = total, true
-    return nil, delta, moved(a, balance_high, balance_low), '\treversed\t' .. id .. '\t' .. total .. from .. (legs or to)
+    return moved(a, balance_high, balance_low), delta, '\treversed\t' .. id .. '\t' .. total .. from .. (legs or to)
 end

@@ -1,57 +1,45 @@
 -- Numbers as text, cheaply: formatting a number costs as much as deciding a command, and successive numbers share their first digits.
 
--- '00' to '99', and '0' to '9999' as they are; each made when it is first needed.
-local function made(format)
-    return setmetatable({}, { __index = function(t, n)
-        t[n] = string.format(format, n)
-        return t[n]
-    end })
-end
-local two, plain = made('%02d'), made('%d')
+-- Two digits of a longer number.
+local two = {
+    [0] = '00', '01', '02', '03', '04', '05', '06', '07', '08', '09', '10', '11', '12', '13', '14', '15', '16', '17', '18', '19',
+    '20', '21', '22', '23', '24', '25', '26', '27', '28', '29', '30', '31', '32', '33', '34', '35', '36', '37', '38', '39',
+    '40', '41', '42', '43', '44', '45', '46', '47', '48', '49', '50', '51', '52', '53', '54', '55', '56', '57', '58', '59',
+    '60', '61', '62', '63', '64', '65', '66', '67', '68', '69', '70', '71', '72', '73', '74', '75', '76', '77', '78', '79',
+    '80', '81', '82', '83', '84', '85', '86', '87', '88', '89', '90', '91', '92', '93', '94', '95', '96', '97', '98', '99',
+}
 
--- The balance's text in three pieces: the first, which all numbers share that differ in their last four digits, is kept.
+-- Any number; made when it is first needed.
+local plain = setmetatable({}, { __index = function(t, n)
+    t[n] = string.format('%d', n)
+    return t[n]
+end })
+
+-- A balance's text in three pieces. The first, the high limb's, is kept with the account, for successive balances share it; the one of a balance
+-- below zero, the sign and its magnitude, under a number that is no limb.
 local function balance_text(a)
-    local sign, high, low = '', a.balance_high, a.balance_low
-    if high < 0 then sign, high, low = magnitude(high, low) end
-    if high == 0 and low < 10000 then return sign, plain[low], '' end
-    local last = low % 10000
-    local upper = sign == '' and low - last or last - low - 1 -- not the same for a number and its negative
-    if a.upper ~= upper or a.upper_high ~= high then
-        a.upper, a.upper_high = upper, high
-        a.upper_text = high == 0 and string.format('%d', (low - last) / 10000) or string.format('%d%05d', high, (low - last) / 10000)
-        if sign ~= '' then a.upper_text = sign .. a.upper_text end
-    end
-    local cents = last % 100
-    return a.upper_text, two[(last - cents) / 100], two[cents]
+    local sign, high, low = magnitude(a.balance_high, a.balance_low)
+    if high == 0 then return sign, plain[low], '' end
+    local limb, last = sign == '' and high or -high - 0.5, low % 100
+    if a.limb ~= limb then a.limb, a.limb_text = limb, sign .. string.format('%d', high) end
+    return a.limb_text, two[(low - last) / 100], two[last]
 end
 
--- A sequence's text in two pieces: the first, which a hundred numbers share, is kept.
-local function sequence_text(a)
-    local n = a.sequence
+-- A sequence's text in two pieces: a hundred numbers share the first.
+local function sequence_text(n)
     if n < 100 then return '', plain[n] end
     local last = n % 100
-    if a.base ~= n - last then a.base, a.base_text = n - last, string.format('%d', (n - last) / 100) end
-    return a.base_text, two[last]
+    return plain[(n - last) / 100], two[last]
 end
 
--- The first pieces of balance and sequence, as the account's record has them.
-local function keep_texts(a, balance, sequence)
-    local sign, high, low = '', a.balance_high, a.balance_low
-    if high < 0 then sign, high, low = magnitude(high, low) end
-    if high > 0 or low > 9999 then
-        local last = low % 10000
-        a.upper, a.upper_high, a.upper_text = sign == '' and low - last or last - low - 1, high, string.sub(balance, 1, -5)
-    end
-    local n = a.sequence
-    if n > 99 then a.base, a.base_text = n - n % 100, string.sub(sequence, 1, -3) end
+local function new_record(a)
+    local b1, b2, b3 = balance_text(a)
+    local s1, s2 = sequence_text(a.sequence)
+    return b1 .. b2 .. b3 .. a.held.text .. s1 .. s2 .. a.terms.text
 end
 
--- The account's record. One string per change: a rejection shows the same one as the one before.
+-- The account's record. A rejection shows the same one as the one before.
 local function account_record(a)
-    if not a.record then
-        local b1, b2, b3 = balance_text(a)
-        local s1, s2 = sequence_text(a)
-        a.record = b1 .. b2 .. b3 .. a.held_text .. s1 .. s2 .. a.tail
-    end
+    if a.recorded ~= a.sequence then a.record, a.recorded = new_record(a), a.sequence end
     return a.record
 end
