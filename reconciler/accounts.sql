@@ -18,8 +18,8 @@ SELECT
     if(l.account != '', l.account, r.account) AS account,
     if(l.account != '', l.shard, r.shard) AS shard,
     r.account != '' AS present,
-    r.reading.1 AS sequence_redis, r.reading.2 AS balance_redis, r.reading.3 AS held_redis,
-    (toString(r.reading.4), concat(toString(r.reading.5), if(r.reading.6 = '', '', concat(':', r.reading.6))), toString(r.reading.7)) AS terms_redis,
+    r.sequence AS sequence_redis, r.balance AS balance_redis, r.held AS held_redis,
+    (toString(r.unit), concat(toString(r.floor), if(r.ceiling = '', '', concat(':', r.ceiling))), toString(r.status)) AS terms_redis,
     l.last_sequence AS sequence_log, l.sequence_at_start AS sequence_at_start, l.sequences AS sequences,
     l.balance_at_redis AS balance_at_redis, l.balance_log AS balance_log, l.held_at_redis AS held_at_redis, l.held_log AS held_log,
     (l.unit_log, if(l.limits.1, concat(toString(l.limits.2), ifNull(concat(':', toString(l.limits.3)), '')), ''), l.status) AS terms_log,
@@ -100,18 +100,20 @@ FROM
     ) AS e
     ANY LEFT JOIN
     (
-        SELECT account, shard, argMax(sequence, (read_at, sequence)) AS redis_sequence
+        SELECT account, shard, sequence AS redis_sequence
         FROM account_snapshots
         WHERE run_id = @run AND account >= @lo AND (@hi = '' OR account < @hi) AND toUnixTimestamp64Milli(read_at) >= arrayElement(@since, shard + 1)
-        GROUP BY account, shard
+        ORDER BY shard, account, read_at DESC, sequence DESC
+        LIMIT 1 BY shard, account
     ) AS seen USING (account, shard)
     GROUP BY account, shard
 ) AS l
 FULL OUTER JOIN
 (
     -- HSCAN may return an account twice; each reading is right at its own sequence, and one of them is taken whole.
-    SELECT a.account AS account, a.shard AS shard, argMax((a.sequence, a.balance, a.held, a.unit, a.floor, a.ceiling, a.status), (a.read_at, a.sequence)) AS reading
-    FROM account_snapshots AS a
-    WHERE run_id = @run AND a.account >= @lo AND (@hi = '' OR a.account < @hi) AND toUnixTimestamp64Milli(a.read_at) >= arrayElement(@since, a.shard + 1)
-    GROUP BY a.account, a.shard
+    SELECT account, shard, sequence, balance, held, unit, floor, ceiling, status
+    FROM account_snapshots
+    WHERE run_id = @run AND account >= @lo AND (@hi = '' OR account < @hi) AND toUnixTimestamp64Milli(read_at) >= arrayElement(@since, shard + 1)
+    ORDER BY shard, account, read_at DESC, sequence DESC
+    LIMIT 1 BY shard, account
 ) AS r ON l.account = r.account AND l.shard = r.shard
