@@ -205,15 +205,13 @@ func (c *cause) Names() string {
 	return names
 }
 
-// Money says each unit's amount in major units.
+// Money says each unit's amount in major units: with its sign where all differences have the same.
 func (c *cause) Money() []string {
 	var lines []string
 	for _, a := range c.Amounts {
-		line := majorText(a.Gross, a.Unit)
-		if len(c.breaks) == 1 && c.breaks[0].Amount != "" {
-			line = majorText(a.Net, a.Unit)
-		} else if a.Net != a.Gross {
-			line += " (net " + majorText(a.Net, a.Unit) + ")"
+		line := majorText(a.Net, a.Unit)
+		if strings.TrimPrefix(a.Net, "-") != a.Gross {
+			line = majorText(a.Gross, a.Unit) + " (net " + line + ")"
 		}
 		lines = append(lines, line)
 	}

@@ -198,5 +198,5 @@ func TestBalancesThatWentWrongAtTwoPlacesAreTwoCauses(t *testing.T) {
 			t.Errorf("want %+v, got %+v", want, *c)
 		}
 	}
-	w.has(s.markdown, "9.00", "(net \u22126.00")
+	w.has(s.markdown, "7 differences found, which look like 2 causes", "9.00", "\u22126.00")
 }

@@ -108,13 +108,28 @@ func (s *StoredReport) Sentence() string {
 				open++
 			}
 		}
-		if open == 0 {
-			return fmt.Sprintf("%s found, and all of it is settled.", upperFirst(plural(s.BreaksFound, "difference")))
+		found := upperFirst(plural(s.BreaksFound, "difference")) + " found"
+		if n := s.causesFound(); n < s.BreaksFound {
+			found += ", which look like " + plural(n, "cause")
 		}
-		return fmt.Sprintf("%s found; %s a person.", upperFirst(plural(s.BreaksFound, "difference")), needs(open))
+		if open == 0 {
+			return found + ", and all of it is settled."
+		}
+		return fmt.Sprintf("%s; %s a person.", found, needs(open))
 	case CouldNotTell:
 	}
 	return "This run could not tell."
+}
+
+// causesFound counts the causes of the breaks that were found: those of what was not listed, or not grouped, are as many as they are.
+func (s *StoredReport) causesFound() uint64 {
+	breaks, causes := uint64(0), uint64(0)
+	for _, c := range s.causes() {
+		if c.breaks[0].Settled == "" {
+			breaks, causes = breaks+uint64(len(c.breaks)), causes+1
+		}
+	}
+	return causes + s.BreaksFound - min(breaks, s.BreaksFound)
 }
 
 func needs(n int) string {
