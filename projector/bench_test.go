@@ -1,10 +1,13 @@
 package projector
 
 import (
+	"io"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/hotledger/hotledger/lua"
 )
 
 // BenchmarkProject is the whole path of one shard: read a backlog from Kafka, check the chain, insert with fsync, commit.
@@ -24,4 +27,25 @@ func BenchmarkProject(b *testing.B) {
 		bench.must(r.stop())
 	}
 	b.ReportMetric(float64(b.N)*300_000/b.Elapsed().Seconds(), "rows/s")
+}
+
+// BenchmarkRow makes rows of events, checks and all, and a block of the rows: what the projector itself does.
+func BenchmarkRow(b *testing.B) {
+	const events = 10_000
+	records := newLedger().records(b, events, 0)
+	b.ReportAllocs()
+	for b.Loop() {
+		w := &worker{head: lua.FirstLink}
+		block := &batch{rows: newRows(), head: w.head, from: 1}
+		for _, record := range records {
+			if err := w.project(block, record); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if _, err := io.Copy(io.Discard, newBody(block.closed().rows.native())); err != nil {
+			b.Fatal(err)
+		}
+		block.rows.free()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*events), "ns/event")
 }

@@ -14,6 +14,7 @@ import (
 // batch is a contiguous range of the log, [from, to], that becomes one block.
 type batch struct {
 	rows    *rows
+	lent    bool // an attempt that failed may still read the rows
 	from    uint64
 	head    lua.Link // after the last row: to is head.Position
 	offset  int64    // Kafka offset of the last row
@@ -25,7 +26,7 @@ func (b *batch) len() int {
 	if b.rows == nil {
 		return 0
 	}
-	return len(b.rows.position)
+	return b.rows.n
 }
 
 // bounds end a batch.
@@ -77,7 +78,7 @@ func (w *worker) read(ctx context.Context, limit bounds) (*batch, error) {
 				return nil, w.halt(haltLog, "read the log after position %d: %w", b.head.Position, err)
 			}
 		}
-		if limit.months && b.len() > 0 && month(record.Timestamp) != month(b.logTime) {
+		if limit.months && b.len() > 0 && !record.Timestamp.Equal(b.logTime) && month(record.Timestamp) != month(b.logTime) {
 			break
 		}
 		if err := w.project(b, record); err != nil {
@@ -98,7 +99,7 @@ func (b *batch) closed() *batch {
 
 // project checks that the record is the next event, and adds its row.
 func (w *worker) project(b *batch, record *kgo.Record) error {
-	event, err := decode(record)
+	event, err := w.decoder.decode(record)
 	if err != nil {
 		return w.halt(haltUndecodable, "record at offset %d after position %d: %w", record.Offset, b.head.Position, err)
 	}
@@ -114,8 +115,8 @@ func (w *worker) project(b *batch, record *kgo.Record) error {
 		return w.halt(haltChain, "event at position %d, offset %d: the command it carries has the fingerprint %x, the event says %x",
 			head.Position, record.Offset, fingerprint, event.GetFingerprint())
 	}
-	r, err := rowOf(record, event)
-	if err != nil {
+	var r row
+	if err := w.decoder.read(&r, record, event); err != nil {
 		return w.halt(haltUndecodable, "event at position %d, offset %d: %w", head.Position, record.Offset, err)
 	}
 	b.rows.append(w.shard, &r)

@@ -3,6 +3,7 @@ module github.com/hotledger/hotledger/projector
 go 1.26.0
 
 require (
+	github.com/ClickHouse/ch-go v0.75.0
 	github.com/ClickHouse/clickhouse-go/v2 v2.51.0
 	github.com/hotledger/hotledger/chassis v0.0.0
 	github.com/hotledger/hotledger/lua v0.0.0
@@ -20,7 +21,6 @@ require (
 )
 
 require (
-	github.com/ClickHouse/ch-go v0.75.0 // indirect
 	github.com/andybalholm/brotli v1.3.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/caarlos0/env/v11 v11.4.2 // indirect

@@ -78,6 +78,12 @@ func TestBadLogHaltsItsShardAlone(t *testing.T) {
 			r.Key = []byte("other")
 			return r
 		}},
+		"text that is not UTF-8": {haltUndecodable, func(t *testing.T, l *ledger) *kgo.Record {
+			return recordOf(t, 1, l.event(1, func(c *ledgerv1.Command) { c.Description = "\xff" }))
+		}},
+		"metadata that is not UTF-8": {haltUndecodable, func(t *testing.T, l *ledger) *kgo.Record {
+			return recordOf(t, 1, l.event(1, func(c *ledgerv1.Command) { c.Metadata["\xff"] = "" }))
+		}},
 		"no business date": {haltUndecodable, func(t *testing.T, l *ledger) *kgo.Record {
 			e := l.event(1)
 			e.Outcome.BusinessDate = ""

@@ -56,8 +56,14 @@ func (w *worker) send(b *batch) error {
 	// A drain does not cut it short; the server stops by itself at the same deadline, which the driver tells it.
 	ctx, cancel := context.WithTimeout(w.alive, w.cfg.InsertTimeout)
 	defer cancel()
-	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(insertSettings(w.committed.token(w.shard))))
-	out, err := w.clickhouse.PrepareBatch(ctx, insertSQL)
+	settings := insertSettings(w.committed.token(w.shard))
+	if !w.tcp {
+		err := w.post(ctx, b, settings)
+		if w.tcp = errors.Is(err, clickhouse.ErrFormatNativeUnsupported); !w.tcp {
+			return err
+		}
+	}
+	out, err := w.clickhouse.PrepareBatch(clickhouse.Context(ctx, clickhouse.WithSettings(settings)), insertSQL)
 	if err != nil {
 		return fmt.Errorf("prepare batch: %w", err)
 	}
@@ -68,6 +74,18 @@ func (w *worker) send(b *batch) error {
 	if err := out.Send(); err != nil {
 		return fmt.Errorf("send batch: %w", err)
 	}
+	return nil
+}
+
+// post sends the block as it is, over HTTP. It is not compressed: that costs what it saves, and the driver has no way to say so without a new connection's
+// greeting being taken for compressed, too.
+func (w *worker) post(ctx context.Context, b *batch, settings clickhouse.Settings) error {
+	block := newBody(b.rows.native())
+	if err := w.clickhouse.InsertFormat(clickhouse.Context(ctx, clickhouse.WithSettings(settings)), "Native", insertSQL, block); err != nil {
+		b.lent = true
+		return fmt.Errorf("send block: %w", err)
+	}
+	<-block.closed
 	return nil
 }
 

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/hotledger/hotledger/lua"
+	"github.com/hotledger/hotledger/schemas/cloudevents"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 	"github.com/hotledger/hotledger/schemas/topics"
 )
@@ -88,9 +88,9 @@ func (l *ledger) records(t testing.TB, n int, shards ...int32) []*kgo.Record {
 
 func recordOf(t testing.TB, shard int32, event *ledgerv1.Event) *kgo.Record {
 	t.Helper()
-	value, err := proto.Marshal(event)
+	value, err := event.MarshalVT() // like the writer; it takes any text
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &kgo.Record{Topic: topics.Events, Partition: shard, Key: []byte(event.GetOutcome().GetAccount()), Value: value}
+	return &kgo.Record{Topic: topics.Events, Partition: shard, Key: []byte(event.GetOutcome().GetAccount()), Value: value, Headers: cloudevents.Headers(cloudevents.Event, event.GetOutcome().GetCommandId())}
 }

@@ -69,7 +69,7 @@ func (r *reader) take() {
 func (r *reader) poll(ctx context.Context) error {
 	for {
 		fetches := r.client.PollFetches(ctx)
-		r.pending = append(r.pending[:0:0], fetches.Records()...)
+		r.pending = fetches.Records()
 		var trouble error
 		fetches.EachError(func(_ string, _ int32, err error) { trouble = errors.Join(trouble, err) })
 		if permanentInLog(trouble) {

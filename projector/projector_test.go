@@ -227,9 +227,9 @@ func TestRowSaysWhatTheOutcomeSays(t *testing.T) {
 			o.BusinessDate = "2026-03-04"
 		}
 		o.After = &ledgerv1.AccountState{Balance: "1", Held: "2", Floor: "-3", Ceiling: "7", Sequence: 4, Unit: "EUR/2", Status: "frozen_debit"}
-		r, err := rowOf(&kgo.Record{Timestamp: decidedAt}, &ledgerv1.Event{Outcome: o, Command: e.command, Chain: make([]byte, chainBytes), Fingerprint: make([]byte, fingerprintBytes)})
-		b.must(err)
-		block := rows{}
+		var r row
+		b.must(new(decoder).read(&r, &kgo.Record{Timestamp: decidedAt}, &ledgerv1.Event{Outcome: o, Command: e.command, Chain: make([]byte, chainBytes), Fingerprint: make([]byte, fingerprintBytes)}))
+		block := newRows()
 		block.append(0, &r)
 		block.close(1)
 		batch, err := b.rows.PrepareBatch(b.ctx, insertSQL)

@@ -1,132 +1,164 @@
 package projector
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
-	"slices"
+	"io"
 	"strings"
 	"sync"
-	"time"
 
+	"github.com/ClickHouse/ch-go/proto"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// rows is a block of the table events, column by column, in the order of the log. It is filled once and sent as often as it
-// takes: every attempt makes a new driver batch of the same rows.
+// rows is a block of the table events, column by column, in the order of the log. It is filled once and sent as often as it takes.
 type rows struct {
-	account, commandID, counterAccount, unit []string
-	reference, description, source, reason   []string
-	accountStatus                            []string
-	holdID, holdCounterAccount               []string
-	reversedCommandID                        []string
-	transferAccount, transferTo              []string
-	sequence, position, logOffset, batchTo   []uint64
-	sequenceAfter                            []uint64
-	shard                                    []uint16
-	logTime, decidedAt, effectiveAt          []time.Time
-	businessDate                             []time.Time
-	holdExpiresAt                            []*time.Time
-	operation, status                        []int8
-	delta, balance, held, floor              []int64
-	holdRemaining, reversedTotal, asked      []int64
-	ceiling                                  []*int64
-	legs                                     [][]leg
-	metadata                                 []map[string]string
-	fingerprint, chain, head                 [][]byte
+	n                                      int
+	account, commandID, counterAccount     cells
+	reference, description                 cells
+	holdID, holdCounterAccount             cells
+	reversedCommandID                      cells
+	transferAccount, transferTo            cells
+	sequence, position, logOffset, batchTo cells
+	sequenceAfter, shard                   cells
+	logTime, decidedAt, effectiveAt        cells
+	businessDate, operation, status        cells
+	delta, balance, held, floor            cells
+	holdRemaining, reversedTotal, asked    cells
+	fingerprint, chain, head               cells
+	unit, source, reason, accountStatus    words
+	holdExpiresAt, ceiling                 nullable
+	legs, legAccount, legAmount            cells
+	metadata, metadataKey, metadataValue   cells
+	legsSoFar, metadataSoFar               uint64
 }
 
 func (r *rows) append(shard int32, e *row) {
-	r.account = append(r.account, e.account)
-	r.sequence = append(r.sequence, e.sequence)
-	r.shard = append(r.shard, uint16(shard))
-	r.position = append(r.position, e.position)
-	r.logOffset = append(r.logOffset, e.logOffset)
-	r.logTime = append(r.logTime, e.logTime)
-	r.decidedAt = append(r.decidedAt, e.decidedAt)
-	r.effectiveAt = append(r.effectiveAt, e.effectiveAt)
-	r.businessDate = append(r.businessDate, e.businessDate)
-	r.commandID = append(r.commandID, e.commandID)
-	r.operation = append(r.operation, e.operation)
-	r.status = append(r.status, e.status)
-	r.reason = append(r.reason, e.reason)
-	r.counterAccount = append(r.counterAccount, e.counterAccount)
-	r.legs = append(r.legs, e.legs)
-	r.unit = append(r.unit, e.unit)
-	r.delta = append(r.delta, e.delta)
-	r.balance = append(r.balance, e.balance)
-	r.held = append(r.held, e.held)
-	r.floor = append(r.floor, e.floor)
-	r.ceiling = append(r.ceiling, e.ceiling)
-	r.sequenceAfter = append(r.sequenceAfter, e.sequenceAfter)
-	r.accountStatus = append(r.accountStatus, e.accountStatus)
-	r.holdID = append(r.holdID, e.holdID)
-	r.holdRemaining = append(r.holdRemaining, e.holdRemaining)
-	r.holdExpiresAt = append(r.holdExpiresAt, e.holdExpiresAt)
-	r.holdCounterAccount = append(r.holdCounterAccount, e.holdCounterAccount)
-	r.reversedCommandID = append(r.reversedCommandID, e.reversedCommandID)
-	r.reversedTotal = append(r.reversedTotal, e.reversedTotal)
-	r.transferAccount = append(r.transferAccount, e.transferAccount)
-	r.transferTo = append(r.transferTo, e.transferTo)
-	r.asked = append(r.asked, e.asked)
-	r.reference = append(r.reference, e.reference)
-	r.description = append(r.description, e.description)
-	r.metadata = append(r.metadata, e.metadata)
-	r.source = append(r.source, e.source)
-	r.fingerprint = append(r.fingerprint, e.fingerprint)
-	r.chain = append(r.chain, e.chain)
-	r.head = append(r.head, e.head)
+	r.n++
+	r.account.text(e.account)
+	r.sequence.uint64(e.sequence)
+	r.shard.uint16(uint16(shard))
+	r.position.uint64(e.position)
+	r.logOffset.uint64(e.logOffset)
+	r.logTime.int64(e.logTime)
+	r.decidedAt.int64(e.decidedAt)
+	r.effectiveAt.int64(e.effectiveAt)
+	r.businessDate.uint16(e.businessDate)
+	r.commandID.text(e.commandID)
+	r.operation.uint8(e.operation)
+	r.status.uint8(e.status)
+	r.reason.text(e.reason)
+	r.counterAccount.text(e.counterAccount)
+	for _, leg := range e.legs {
+		r.legAccount.text(leg.account)
+		r.legAmount.int64(leg.amount)
+	}
+	r.legsSoFar += uint64(len(e.legs))
+	r.legs.uint64(r.legsSoFar)
+	r.unit.text(e.unit)
+	r.delta.int64(e.delta)
+	r.balance.int64(e.balance)
+	r.held.int64(e.held)
+	r.floor.int64(e.floor)
+	r.ceiling.int64(e.ceiling)
+	r.sequenceAfter.uint64(e.sequenceAfter)
+	r.accountStatus.text(e.accountStatus)
+	r.holdID.text(e.holdID)
+	r.holdRemaining.int64(e.holdRemaining)
+	r.holdExpiresAt.int64(e.holdExpiresAt)
+	r.holdCounterAccount.text(e.holdCounterAccount)
+	r.reversedCommandID.text(e.reversedCommandID)
+	r.reversedTotal.int64(e.reversedTotal)
+	r.transferAccount.text(e.transferAccount)
+	r.transferTo.text(e.transferTo)
+	r.asked.int64(e.asked)
+	r.reference.text(e.reference)
+	r.description.text(e.description)
+	for key, value := range e.metadata {
+		r.metadataKey.text(key)
+		r.metadataValue.text(value)
+	}
+	r.metadataSoFar += uint64(len(e.metadata))
+	r.metadata.uint64(r.metadataSoFar)
+	r.source.text(e.source)
+	r.fingerprint.bytes(e.fingerprint)
+	r.chain.bytes(e.chain)
+	r.head.bytes(e.head)
 }
 
-// spare has columns without rows, of any shard: growing forty of them for every batch took a quarter of the projector's time. What nobody needs,
-// the garbage collector takes.
-var spare = sync.Pool{New: func() any { return new(rows) }}
+// spare has columns without rows, of any shard: growing them for every batch took a quarter of the projector's time. What nobody needs, the garbage
+// collector takes.
+var spare = sync.Pool{New: func() any {
+	r := new(rows)
+	for _, w := range r.words() {
+		w.key = map[string]uint32{}
+	}
+	return r
+}}
 
 func newRows() *rows { return spare.Get().(*rows) } //nolint:forcetypeassert // nothing else is in there
 
 // free empties the columns for the next batch. Nobody may use r after it.
 func (r *rows) free() {
-	*r = rows{
-		account: r.account[:0], commandID: r.commandID[:0], counterAccount: r.counterAccount[:0], unit: r.unit[:0],
-		reference: r.reference[:0], description: r.description[:0], source: r.source[:0], reason: r.reason[:0],
-		accountStatus: r.accountStatus[:0], holdID: r.holdID[:0], holdCounterAccount: r.holdCounterAccount[:0],
-		reversedCommandID: r.reversedCommandID[:0], transferAccount: r.transferAccount[:0], transferTo: r.transferTo[:0],
-		sequence: r.sequence[:0], position: r.position[:0], logOffset: r.logOffset[:0], batchTo: r.batchTo[:0],
-		sequenceAfter: r.sequenceAfter[:0], shard: r.shard[:0], logTime: r.logTime[:0], decidedAt: r.decidedAt[:0],
-		effectiveAt: r.effectiveAt[:0], businessDate: r.businessDate[:0], holdExpiresAt: r.holdExpiresAt[:0],
-		operation: r.operation[:0], status: r.status[:0], delta: r.delta[:0], balance: r.balance[:0], held: r.held[:0],
-		floor: r.floor[:0], holdRemaining: r.holdRemaining[:0], reversedTotal: r.reversedTotal[:0], asked: r.asked[:0],
-		ceiling: r.ceiling[:0], legs: r.legs[:0], metadata: r.metadata[:0], fingerprint: r.fingerprint[:0], chain: r.chain[:0],
-		head: r.head[:0],
+	for _, c := range r.columns() {
+		for _, part := range c.parts {
+			*part = (*part)[:0]
+		}
 	}
+	for _, w := range r.words() {
+		w.reset()
+	}
+	r.n, r.legsSoFar, r.metadataSoFar = 0, 0, 0
 	spare.Put(r)
 }
 
-// close fills the column that is known only when the batch is cut.
+func (r *rows) words() []*words { return []*words{&r.reason, &r.unit, &r.accountStatus, &r.source} }
+
+// close fills what is known only when the batch is cut.
 func (r *rows) close(to uint64) {
-	r.batchTo = slices.Grow(r.batchTo[:0], len(r.position))[:len(r.position)]
-	for i := range r.batchTo {
-		r.batchTo[i] = to
+	r.batchTo = r.batchTo[:0]
+	for range r.n {
+		r.batchTo.uint64(to)
+	}
+	for _, w := range r.words() {
+		w.close(r.n)
 	}
 }
 
-// tableColumn is one column by its name in the table.
+// tableColumn is one column by its name in the table, and the type in which it is sent.
 type tableColumn struct {
-	name   string
-	values any
+	name, kind string
+	parts      []*cells
 }
 
-// columns is the one place that says what goes where; ingested_at is the server's.
+const (
+	kindTime  = "DateTime64(3, 'UTC')"
+	kindWords = "LowCardinality(String)"
+)
+
+// columns is the one place that says what goes where; ingested_at is the server's. Numbers of enums are sent as such, and the server checks them.
 func (r *rows) columns() []tableColumn {
+	one := func(name, kind string, c *cells) tableColumn { return tableColumn{name, kind, []*cells{c}} }
 	return []tableColumn{
-		{"account", r.account}, {"sequence", r.sequence}, {"shard", r.shard}, {"position", r.position},
-		{"log_offset", r.logOffset}, {"log_time", r.logTime}, {"decided_at", r.decidedAt}, {"effective_at", r.effectiveAt},
-		{"business_date", r.businessDate}, {"command_id", r.commandID}, {"operation", r.operation}, {"status", r.status}, {"reason", r.reason},
-		{"counter_account", r.counterAccount}, {"legs", r.legs}, {"unit", r.unit}, {"delta", r.delta}, {"balance_after", r.balance},
-		{"held_after", r.held}, {"floor_after", r.floor}, {"ceiling_after", r.ceiling}, {"sequence_after", r.sequenceAfter},
-		{"account_status", r.accountStatus}, {"hold_id", r.holdID}, {"hold_remaining", r.holdRemaining}, {"hold_expires_at", r.holdExpiresAt},
-		{"hold_counter_account", r.holdCounterAccount}, {"reversed_command_id", r.reversedCommandID}, {"reversed_total", r.reversedTotal},
-		{"transfer_account", r.transferAccount}, {"transfer_to", r.transferTo}, {"asked_amount", r.asked},
-		{"reference", r.reference}, {"description", r.description}, {"metadata", r.metadata},
-		{"source", r.source}, {"fingerprint", r.fingerprint}, {"chain", r.chain}, {"head", r.head}, {"batch_to", r.batchTo},
+		one("account", "String", &r.account), one("sequence", "UInt64", &r.sequence), one("shard", "UInt16", &r.shard),
+		one("position", "UInt64", &r.position), one("log_offset", "UInt64", &r.logOffset), one("log_time", kindTime, &r.logTime),
+		one("decided_at", kindTime, &r.decidedAt), one("effective_at", kindTime, &r.effectiveAt), one("business_date", "Date", &r.businessDate),
+		one("command_id", "String", &r.commandID), one("operation", "Int8", &r.operation), one("status", "Int8", &r.status),
+		{"reason", kindWords, r.reason.parts()}, one("counter_account", "String", &r.counterAccount),
+		{"legs", "Array(Tuple(counter_account String, amount Int64))", []*cells{&r.legs, &r.legAccount, &r.legAmount}},
+		{"unit", kindWords, r.unit.parts()}, one("delta", "Int64", &r.delta), one("balance_after", "Int64", &r.balance),
+		one("held_after", "Int64", &r.held), one("floor_after", "Int64", &r.floor), {"ceiling_after", "Nullable(Int64)", r.ceiling.parts()},
+		one("sequence_after", "UInt64", &r.sequenceAfter), {"account_status", kindWords, r.accountStatus.parts()},
+		one("hold_id", "String", &r.holdID), one("hold_remaining", "Int64", &r.holdRemaining),
+		{"hold_expires_at", "Nullable(" + kindTime + ")", r.holdExpiresAt.parts()}, one("hold_counter_account", "String", &r.holdCounterAccount),
+		one("reversed_command_id", "String", &r.reversedCommandID), one("reversed_total", "Int64", &r.reversedTotal),
+		one("transfer_account", "String", &r.transferAccount), one("transfer_to", "String", &r.transferTo), one("asked_amount", "Int64", &r.asked),
+		one("reference", "String", &r.reference), one("description", "String", &r.description),
+		{"metadata", "Map(String, String)", []*cells{&r.metadata, &r.metadataKey, &r.metadataValue}}, {"source", kindWords, r.source.parts()},
+		one("fingerprint", "FixedString(16)", &r.fingerprint), one("chain", "FixedString(20)", &r.chain), one("head", "FixedString(20)", &r.head),
+		one("batch_to", "UInt64", &r.batchTo),
 	}
 }
 
@@ -140,10 +172,39 @@ var insertSQL = func() string {
 	return "INSERT INTO events (" + strings.Join(names, ", ") + ")"
 }()
 
-// fill appends all columns to a driver batch, which then is one block.
+// native is the block in the format Native, in pieces.
+func (r *rows) native() [][]byte {
+	columns := r.columns()
+	var head cells
+	head = binary.AppendUvarint(head, uint64(len(columns)))
+	head = binary.AppendUvarint(head, uint64(r.n))
+	var pieces [][]byte
+	for _, c := range columns {
+		head.text(c.name)
+		head.text(c.kind)
+		pieces = append(pieces, head)
+		head = nil
+		for _, part := range c.parts {
+			pieces = append(pieces, *part)
+		}
+	}
+	return pieces
+}
+
+// fill copies the block into a driver batch.
 func (r *rows) fill(batch driver.Batch) error {
 	for i, c := range r.columns() {
-		if err := batch.Column(i).Append(c.values); err != nil {
+		readers := make([]io.Reader, len(c.parts))
+		for i, part := range c.parts {
+			readers[i] = bytes.NewReader(*part)
+		}
+		from, to := proto.NewReader(io.MultiReader(readers...)), batch.Columns()[i]
+		if prefixed, ok := to.(column.CustomSerialization); ok {
+			if err := prefixed.ReadStatePrefix(from); err != nil {
+				return fmt.Errorf("column %s: %w", c.name, err)
+			}
+		}
+		if err := to.Decode(from, r.n); err != nil {
 			return fmt.Errorf("column %s: %w", c.name, err)
 		}
 	}

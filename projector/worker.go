@@ -31,6 +31,8 @@ type worker struct {
 
 	// Below: the worker's goroutine alone.
 	reader    *reader
+	decoder   decoder
+	tcp       bool     // ClickHouse is spoken to in its TCP protocol, for which the driver takes no block that is ready
 	committed mark     // what Kafka remembers
 	head      lua.Link // after the last row in ClickHouse
 	// unacknowledged: Kafka remembers an intent, or fewer rows than ClickHouse has.
@@ -106,7 +108,9 @@ func (w *worker) advance(b *batch) {
 	w.reached.Store(b.offset + 1)
 	w.unacknowledged = true
 	w.metrics.reached(w.shard, b.head.Position, b.logTime)
-	b.rows.free()
+	if !b.lent {
+		b.rows.free()
+	}
 }
 
 // confirm looks at the watermark before a commit tells anybody that the rows are there, and before more rows go on top of them.

@@ -23,7 +23,8 @@ import (
 type Projected struct {
 	PerCore    float64 // events per second of CPU of the projector's process, which does nothing else
 	PerSecond  float64
-	PeakMemory uint64 // bytes that the Go runtime held at most
+	PeakMemory uint64  // bytes that the Go runtime held at most
+	ClickHouse float64 // microseconds of CPU that ClickHouse took per event; 0 where it is a server of the environment
 }
 
 // Projector measures how fast events that are in Kafka get into ClickHouse, with fsync, by one worker on one shard. Kafka and ClickHouse have
@@ -59,14 +60,18 @@ func Projector(ctx context.Context, events int) (_ Projected, err error) {
 	runtime.GC()
 	debug.FreeOSMemory()
 	peak := watchMemory()
-	start, cpu := time.Now(), processCPU()
+	inClickHouse := (&reconcileBench{engines: engines}).clickHouseCPU
+	start, cpu, clickHouse := time.Now(), processCPU(), inClickHouse()
 	stop, err := ledger.StartProjector()
 	if err != nil {
 		return Projected{}, err
 	}
 	err = ledger.AwaitProjected(ctx, []uint64{uint64(events)})
 	took, spent := time.Since(start), processCPU()-cpu
-	p := Projected{PerCore: float64(events) / spent.Seconds(), PerSecond: float64(events) / took.Seconds(), PeakMemory: peak()}
+	p := Projected{
+		PerCore: float64(events) / spent.Seconds(), PerSecond: float64(events) / took.Seconds(), PeakMemory: peak(),
+		ClickHouse: (inClickHouse() - clickHouse) * 1e6 / float64(events),
+	}
 	if err = errors.Join(err, stop()); err != nil {
 		return p, err
 	}
