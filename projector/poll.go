@@ -34,6 +34,7 @@ func newReader(cfg Config, logger *zap.Logger, shard int32, offset int64) (*read
 		// Per partition and per answer: there is one partition.
 		kgo.FetchMaxPartitionBytes(fetchBytesMax),
 		kgo.MaxConcurrentFetches(1),
+		kgo.WithDecompressor(headerless{kgo.DefaultDecompressor()}),
 	)
 	if err != nil {
 		return nil, err
