@@ -211,12 +211,13 @@ func (p *Prepared) prepare(window time.Duration) []any {
 	ids, rows := make([]any, n), make([]byte, 0, rowBytes*n)
 	accounts, asks := numbered{numbers: map[string]int{}}, numbered{numbers: map[string]int{}}
 	var ask []byte
+	var units units
 	for i := range c.Commands {
 		command := &c.Commands[i]
 		ids[i] = &command.CommandId // a pointer fits into any, a text would be copied
-		ask = command.appendAsk(ask[:0])
-		rows = binary.BigEndian.AppendUint16(rows, accounts.number([]byte(command.GetAccount())))
-		rows = binary.BigEndian.AppendUint16(rows, asks.number(ask))
+		ask = command.appendAsk(ask[:0], &units)
+		rows = binary.BigEndian.AppendUint16(rows, numberOf(&accounts, command.GetAccount()))
+		rows = binary.BigEndian.AppendUint16(rows, numberOf(&asks, ask))
 		rows = append(rows, command.Fingerprint[:]...)
 	}
 	args := make([]any, 3, fixedArgs+n+len(accounts.texts)+len(asks.texts))
@@ -239,7 +240,7 @@ type numbered struct {
 	at      int
 }
 
-func (t *numbered) number(text []byte) uint16 {
+func numberOf[T string | []byte](t *numbered, text T) uint16 {
 	if t.at == 0 || t.last != string(text) {
 		at, known := t.numbers[string(text)]
 		if !known {
@@ -256,8 +257,8 @@ func (t *numbered) number(text []byte) uint16 {
 }
 
 // appendAsk writes what include/checks.lua understands: the same text for commands that ask for the same.
-func (c *Command) appendAsk(b []byte) []byte {
-	verb, terms, unit := c.verb()
+func (c *Command) appendAsk(b []byte, units *units) []byte {
+	verb, terms, unit := c.verb(units)
 	b = append(append(b, verb...), '\n')
 	b = append(append(b, unit...), '\n')
 	if c.GetDeadline() != nil {
@@ -304,9 +305,9 @@ func (p *Prepared) answer(reply []any) (Answer, error) {
 // decisions puts the records of new outcomes and the known ones back into the order of the commands; the new ones lead from the expected head's
 // position to that of the one that Redis answered.
 func (c Call) decisions(head Head, known string, records []any) ([]Decision, error) {
-	decisions := make([]Decision, len(c.Commands))
+	decisions, rooms := make([]Decision, len(c.Commands)), make([]room, len(c.Commands))
 	for line := range lines(known) {
-		if err := c.takeKnown(decisions, line); err != nil {
+		if err := c.takeKnown(decisions, rooms, line); err != nil {
 			return nil, err
 		}
 	}
@@ -325,7 +326,7 @@ func (c Call) decisions(head Head, known string, records []any) ([]Decision, err
 			return nil, fmt.Errorf("record %q is not one of command %q", text, command.GetCommandId())
 		}
 		records = records[1:]
-		outcome, err := parseOutcome(c.Shard, command.GetCommandId(), command.GetAccount(), record)
+		outcome, err := rooms[i].parseOutcome(c.Shard, command.GetCommandId(), command.GetAccount(), record)
 		if err != nil {
 			return nil, err
 		}
@@ -344,7 +345,7 @@ func (c Call) decisions(head Head, known string, records []any) ([]Decision, err
 }
 
 // takeKnown reads "<number> <remembered or reused> <record>".
-func (c Call) takeKnown(decisions []Decision, line string) error {
+func (c Call) takeKnown(decisions []Decision, rooms []room, line string) error {
 	words := strings.SplitN(line, " ", 3)
 	number, err := strconv.Atoi(words[0])
 	if err != nil || len(words) != 3 || number < 1 || number > len(decisions) {
@@ -360,7 +361,7 @@ func (c Call) takeKnown(decisions []Decision, line string) error {
 		return fmt.Errorf("known command %q", line)
 	}
 	command := &c.Commands[number-1]
-	d.Outcome, err = parseOutcome(c.Shard, command.GetCommandId(), command.GetAccount(), words[2])
+	d.Outcome, err = rooms[number-1].parseOutcome(c.Shard, command.GetCommandId(), command.GetAccount(), words[2])
 	return err
 }
 

@@ -83,7 +83,7 @@ func FuzzOutcomeRecordsReadAsTheyAreWritten(f *testing.F) {
 		f.Add(record)
 	}
 	f.Fuzz(func(t *testing.T, record string) {
-		o, err := parseOutcome(3, "c", "a", record)
+		o, err := new(room).parseOutcome(3, "c", "a", record)
 		if err != nil {
 			return
 		}
@@ -91,7 +91,7 @@ func FuzzOutcomeRecordsReadAsTheyAreWritten(f *testing.F) {
 		if _, text, _ := strings.Cut(outcomeRecord(o), "\t"); text != tail {
 			t.Fatalf("%q was read as %q: %v", record, text, o)
 		}
-		again, err := parseOutcome(3, "c", "a", outcomeRecord(o))
+		again, err := new(room).parseOutcome(3, "c", "a", outcomeRecord(o))
 		if err != nil || !proto.Equal(o, again) {
 			t.Fatalf("%q was read as %v, and then as %v %v", record, o, again, err)
 		}

@@ -95,9 +95,14 @@ func (l Link) Event(c Command, d Decision) (*ledgerv1.Event, Link, error) {
 		return nil, l, fmt.Errorf("%w: position %d follows %d", ErrChainBroken, d.Outcome.GetPosition(), l.Position)
 	}
 	var room [linkBytes]byte
-	fingerprint := c.Fingerprint // not c with all that it has is kept
-	l, chain := l.next(c.GetCommandId(), fingerprint[:], append(room[:0], d.Record...))
-	event := &ledgerv1.Event{Outcome: d.Outcome, Chain: chain[:], Fingerprint: fingerprint[:], Command: c.Command}
+	made := &struct { // in one piece of memory
+		event       ledgerv1.Event
+		fingerprint Fingerprint
+		chain       [sha1.Size]byte
+	}{fingerprint: c.Fingerprint}
+	event := &made.event
+	l, made.chain = l.next(c.GetCommandId(), made.fingerprint[:], append(room[:0], d.Record...))
+	event.Outcome, event.Chain, event.Fingerprint, event.Command = d.Outcome, made.chain[:], made.fingerprint[:], c.Command
 	var err error
 	if d.Head != (Head{}) {
 		event.Head, err = hex.DecodeString(d.Head.Chain)

@@ -190,7 +190,7 @@ func eventsOf(shard int, position uint64, now int64, commands []*ledgerv1.Comman
 		if !ours {
 			return nil, fmt.Errorf("the outcome of command %q is not remembered", command.GetCommandId())
 		}
-		outcome, err := parseOutcome(shard, command.GetCommandId(), command.GetAccount(), record)
+		outcome, err := new(room).parseOutcome(shard, command.GetCommandId(), command.GetAccount(), record)
 		if err != nil {
 			return nil, err
 		}

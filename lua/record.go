@@ -41,8 +41,8 @@ var statuses = map[string]bool{"active": true, "frozen_debit": true, "frozen_cre
 
 // ParseAccount reads an account record. Like include/account.lua it takes only what this ledger would have written.
 func ParseAccount(id, record string) (Account, error) {
-	state, err := parseState(record)
-	if err != nil {
+	state := &ledgerv1.AccountState{}
+	if err := parseState(state, record); err != nil {
 		return Account{}, fmt.Errorf("account %q: %w", id, err)
 	}
 	a := Account{ID: id, Ceiling: state.GetCeiling(), Sequence: state.GetSequence(), Unit: state.GetUnit(), Status: state.GetStatus()}
@@ -63,19 +63,20 @@ func ParseAccount(id, record string) (Account, error) {
 	return a, nil
 }
 
-func parseState(record string) (*ledgerv1.AccountState, error) {
+// parseState fills an empty state.
+func parseState(s *ledgerv1.AccountState, record string) error {
 	var f [accountFields]string
 	if n := splitWords(f[:], record); n != accountFields {
-		return nil, fmt.Errorf("record %q has %d fields, not %d", record, n, accountFields)
+		return fmt.Errorf("record %q has %d fields, not %d", record, n, accountFields)
 	}
 	sequence, err := strconv.ParseUint(f[2], 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("record %q: sequence: %w", record, err)
+		return fmt.Errorf("record %q: sequence: %w", record, err)
 	}
-	floor, ceiling, _ := strings.Cut(f[3], ":")
-	return &ledgerv1.AccountState{
-		Balance: f[0], Held: f[1], Sequence: sequence, Floor: floor, Ceiling: ceiling, Unit: f[4], Status: f[5], Available: available(f[0], f[1], floor),
-	}, nil
+	s.Balance, s.Held, s.Sequence, s.Unit, s.Status = f[0], f[1], sequence, f[4], f[5]
+	s.Floor, s.Ceiling, _ = strings.Cut(f[3], ":")
+	s.Available = available(s.Balance, s.Held, s.Floor)
+	return nil
 }
 
 // splitWords fills words with those of a line, and returns how many the line has, though it be more.
@@ -94,6 +95,9 @@ func splitWords(words []string, line string) int {
 // available = balance - held - floor; "" where one of them is no amount.
 func available(balance, held, floor string) string {
 	b, errBalance := strconv.ParseInt(balance, 10, 64)
+	if held == "0" && floor == "0" && errBalance == nil && b > 0 && balance[0] > '0' {
+		return balance // most accounts, and no text to make
+	}
 	h, errHeld := strconv.ParseInt(held, 10, 64)
 	f, errFloor := strconv.ParseInt(floor, 10, 64)
 	if errBalance != nil || errHeld != nil || errFloor != nil {
@@ -119,8 +123,15 @@ func appendState(b []byte, s *ledgerv1.AccountState) []byte {
 	return append(append(b, ' '), s.GetStatus()...)
 }
 
-// parseOutcome reads an outcome record of a command.
-func parseOutcome(shard int, commandID, account, record string) (*ledgerv1.Outcome, error) {
+// room is what an outcome is read into: those of a call share one piece of memory.
+type room struct {
+	outcome ledgerv1.Outcome
+	after   ledgerv1.AccountState
+	decided timestamppb.Timestamp
+}
+
+// parseOutcome reads an outcome record of a command into an empty room.
+func (m *room) parseOutcome(shard int, commandID, account, record string) (*ledgerv1.Outcome, error) {
 	var f [recordWords]string
 	rest := record
 	for i := range f {
@@ -136,20 +147,20 @@ func parseOutcome(shard int, commandID, account, record string) (*ledgerv1.Outco
 		err := errors.Join(errPosition, errDecided, errWord)
 		return nil, fmt.Errorf("outcome record %q of command %q: %w", record, commandID, err)
 	}
-	o := &ledgerv1.Outcome{
-		CommandId: commandID, Account: account, Status: status, Reason: reason, Shard: uint32(shard),
-		Position: position, Delta: f[3], DecidedAt: timestamppb.New(time.UnixMilli(decidedAt)),
-	}
+	at := time.UnixMilli(decidedAt)
+	m.decided.Seconds, m.decided.Nanos = at.Unix(), int32(at.Nanosecond())
+	o := &m.outcome
+	o.CommandId, o.Account, o.Status, o.Reason, o.Shard = commandID, account, status, reason, uint32(shard)
+	o.Position, o.Delta, o.DecidedAt = position, f[3], &m.decided
 	state, tail, booked := strings.Cut(rest, "\t")
 	if status == ledgerv1.Status_STATUS_APPLIED && state == noAccount || status == ledgerv1.Status_STATUS_REJECTED && (o.Delta != "0" || booked) {
 		return nil, fmt.Errorf("outcome record %q of command %q: a rejection that changes something, or the other way round", record, commandID)
 	}
 	if state != noAccount {
-		after, err := parseState(state)
-		if err != nil {
+		o.After = &m.after
+		if err := parseState(o.After, state); err != nil {
 			return nil, fmt.Errorf("outcome of command %q: %w", commandID, err)
 		}
-		o.After = after
 	}
 	if booked {
 		if err := parseTail(o, tail); err != nil {

@@ -110,19 +110,21 @@ func parseTail(o *ledgerv1.Outcome, tail string) error {
 
 // booking is the tail that a command asks for: its other side.
 func booking(c *ledgerv1.Command) string {
-	legs := c.GetLegs()
-	if len(legs) == 0 {
-		counter := counterAccount(c)
-		if counter == "" {
-			return ""
-		}
-		legs = []*ledgerv1.Leg{{CounterAccount: counter}}
-	}
-	o := &ledgerv1.Outcome{Legs: legs}
+	from := ""
 	if c.GetOperation() == ledgerv1.Operation_OPERATION_CREDIT {
-		o.TransferAccount = c.GetOrigin().GetAccount()
+		from = c.GetOrigin().GetAccount()
 	}
-	return string(appendTail(nil, o))
+	if len(c.GetLegs()) > 0 {
+		return string(appendTail(nil, &ledgerv1.Outcome{TransferAccount: from, Legs: c.GetLegs()}))
+	}
+	counter := counterAccount(c)
+	switch {
+	case counter == "":
+		return ""
+	case from != "":
+		return "\t" + fromWord + "\t" + from + "\t" + toWord + "\t" + counter
+	}
+	return "\t" + toWord + "\t" + counter
 }
 
 // counterAccount is where the other side of a command goes; "" for @world, and in a capture for what the hold says.

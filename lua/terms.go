@@ -9,14 +9,26 @@ import (
 // whatIsLeft stands for the amount of a command that names none.
 const whatIsLeft = "-"
 
+// units remembers what the currency of the last command means: most commands have the same.
+type units struct{ currency, unit string }
+
+// of is "" for a currency that is no unit.
+func (u *units) of(currency string) string {
+	if u.currency != currency {
+		u.currency, u.unit = currency, ""
+		if unit, err := money.ParseUnit(currency); err == nil {
+			u.unit = unit.String()
+		}
+	}
+	return u.unit
+}
+
 // verb is a function of include/ with its terms and the unit that it checks.
-func (c Command) verb() (operation, terms, unit string) {
+func (c *Command) verb(units *units) (operation, terms, unit string) {
 	if c.Refusal != ledgerv1.Reason_REASON_UNSPECIFIED {
 		return refuse(c.Refusal)
 	}
-	if u, err := money.ParseUnit(c.GetCurrency()); err == nil {
-		unit = u.String()
-	}
+	unit = units.of(c.GetCurrency())
 	switch c.GetOperation() {
 	case ledgerv1.Operation_OPERATION_DEBIT, ledgerv1.Operation_OPERATION_TRANSFER: // the far end is a command of its own
 		return "debit", c.GetAmount() + booking(c.Command), unit
