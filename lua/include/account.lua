@@ -14,8 +14,9 @@ local STATUS = {
 }
 
 local function held_back(terms, high, low)
+    if high == 0 and low == 0 and terms.nothing_held then return terms.nothing_held end
     local least_high, least_low = plus(high, low, terms.floor_high, terms.floor_low)
-    return { high = high, low = low, least_high = least_high, least_low = least_low, text = ' ' .. digits(high, low) .. ' ' }
+    return { high = high, low = low, least_high = least_high, least_low = least_low, text = ' ' .. amount_text(high, low) .. ' ' }
 end
 
 local function limits_text(t)

@@ -20,9 +20,6 @@ local function make_shapes()
     local FLOOR, BOOKING, DIRECTION = { '0', '%-' .. AMOUNT }, { '$', '\t' }, { 'debit$', 'credit$', 'both$' }
     return {
         open = shapes(FLOOR, { '$', ':0$', ':' .. AMOUNT .. '$' }),
-        hold = shapes({ AMOUNT .. '\t' }, { '0\t', AMOUNT .. '\t', '%-\t' }, { '$', EXTERNAL .. '$' }),
-        capture = shapes({ ID .. '\t' }, { AMOUNT, '%-' }, BOOKING),
-        release = shapes({ ID .. '\t' }, { AMOUNT .. '$', '%-$' }),
         reverse = shapes({ ID .. '\t' }, { AMOUNT, '%-' }, { '\t[01]$' }),
         set_limits = shapes({ '%-', '0', '%-' .. AMOUNT }, { '\t' }, { '%-$', 'none$', '0$', AMOUNT .. '$' }),
         freeze = shapes(DIRECTION), unfreeze = shapes(DIRECTION),
@@ -31,65 +28,104 @@ local function make_shapes()
     }
 end
 
+local WHOLE, TO, FROM, LEGS, LEG = '^' .. AMOUNT .. '$', '^\tto\t' .. EXTERNAL .. '$', '^\tfrom\t' .. ID .. '\tto\t' .. EXTERNAL .. '$', '^\tlegs\t' .. EXTERNAL .. '\t' .. AMOUNT .. '\t', '\t' .. EXTERNAL .. '\t' .. AMOUNT
 local function well_formed_booking(text)
-    return text == '' or string.find(text, '^\tto\t' .. EXTERNAL .. '$') or string.find(text, '^\tfrom\t' .. ID .. '\tto\t' .. EXTERNAL .. '$')
-        or string.find(text, '^\tlegs\t' .. EXTERNAL .. '\t' .. AMOUNT .. '\t') and string.gsub(text, '\t' .. EXTERNAL .. '\t' .. AMOUNT, '') == '\tlegs'
+    return text == '' or string.find(text, TO) or string.find(text, FROM) or string.find(text, LEGS) and string.gsub(text, LEG, '') == '\tlegs'
 end
 
-local BEFORE_BOOKING = { capture = '^[^\t]+\t[^\t]+(.*)$', adjust = '^[^\t]+(.*)$' }
-local function well_formed(operation, terms)
-    local before = BEFORE_BOOKING[operation]
-    if before and not well_formed_booking(string.match(terms, before) or '') then return false end
+local function well_formed(verb, terms)
+    if verb == 'adjust' and not well_formed_booking(string.match(terms, '^[^\t]+(.*)$') or '') then return false end
     made = made or make_shapes()
-    for _, shape in ipairs(made[operation] or {}) do
+    for _, shape in ipairs(made[verb] or {}) do
         if string.find(terms, shape) then return true end
     end
     return false
 end
 
--- Amount and booking of a debit or credit, taken apart; nothing where they are not well-formed.
-local function amount_and_booking(terms)
-    local text, booking = string.match(terms, '^(' .. AMOUNT .. ')(.*)$')
+-- What takes terms apart, by verb; nothing where they are not well-formed. The terms of other verbs are left as they are.
+local apart = {}
+
+function apart.debit(terms)
+    local text, booking = string.match(terms, '^([1-9]%d*)(.*)$')
     if not text or #text > 18 or not well_formed_booking(booking) then return nil end
     local high, low = amount(text)
     return { high = high, low = low, amount = text, negative = '-' .. text, booking = booking ~= '' and booking or nil }
 end
+apart.credit = apart.debit
 
-local NEEDS_UNIT = { open = true, debit = true, credit = true, hold = true, adjust = true, repair = true }
+function apart.hold(terms)
+    local given, expires, counter = string.match(terms, '^([1-9]%d*)\t([%d-]+)\t(.*)$')
+    if not given or not (expires == '-' or expires == '0' or string.find(expires, WHOLE)) or counter ~= '' and not string.find(counter, '^@[^\t\n]*$') then return nil end
+    local high, low = amount(given)
+    return { high = high, low = low, expires = expires, counter = counter }
+end
 
--- What commands ask for, understood: verb, its function, terms, unit, conditions if any, and what the terms say. Or what is wrong with it.
--- text = "verb \n unit \n deadline ms or - \n sequence or - \n terms". Go checked the same before; here it must hold whoever sends it.
-local function understand(text)
-    local verb, unit, deadline, sequence, terms = string.match(text, '^([a-z_]+)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)$')
-    if not verb then return nil, 'ask' end
-    if not (deadline == '-' or string.find(deadline, '^%-?%d+$')) or not (sequence == '-' or string.find(sequence, '^%d+$')) then return nil, 'conditions' end
-    if unit == '' and NEEDS_UNIT[verb] or unit ~= '' and not string.find(unit, '^[A-Z0-9_]+/%d+$') then return nil, 'unit' end
-    local ask
-    if verb == 'debit' or verb == 'credit' then
-        ask = amount_and_booking(terms)
-    elseif verb == 'refuse' then
-        ask = string.find(terms, '^[A-Z][A-Z_]+$') and { refusal = terms }
-    elseif verb == 'repair' then
-        local log = string.match(terms, '^([^|]+)|.+|[^|]*$')
-        ask = log and account(log) and {}
-    else
-        ask = well_formed(verb, terms) and {}
-    end
-    if not ask then return nil, 'terms of ' .. verb end
-    ask.verb, ask.decide, ask.terms, ask.unit = verb, decide[verb], terms, unit
-    if deadline ~= '-' then ask.deadline = tonumber(deadline) end
-    if sequence ~= '-' then ask.sequence = tonumber(sequence) end
-    ask.special = ask.refusal or ask.deadline or ask.sequence
+-- hold: its id; high and low: how much of it, nil for all that is left.
+function apart.capture(terms)
+    local id, given, booking = string.match(terms, '^([^\t\n]+)\t([%d-]+)(.*)$')
+    if not id or not (given == '-' or string.find(given, WHOLE)) or not well_formed_booking(booking) then return nil end
+    local ask = { hold = id, booking = booking }
+    if given ~= '-' then ask.high, ask.low = amount(given) end
     return ask
 end
 
--- The first condition of a command that does not hold, as a reason. nil = all hold.
+function apart.release(terms)
+    local ask = apart.capture(terms)
+    return ask and ask.booking == '' and ask
+end
+
+function apart.refuse(terms)
+    return string.find(terms, '^[A-Z][A-Z_]+$') and { refusal = terms }
+end
+
+function apart.repair(terms)
+    local log = string.match(terms, '^([^|]+)|.+|[^|]*$')
+    return log and account(log) and {}
+end
+
+local NEEDS_UNIT = { open = true, debit = true, credit = true, hold = true, adjust = true, repair = true }
+
+-- What stands before the terms, understood once per call: verb, unit, and conditions if any. Or what is wrong with it.
+local kinds = {}
+local function kind_of(text)
+    local verb, unit, deadline, sequence = string.match(text, '^([a-z_]+)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n$')
+    if not verb then return nil, 'ask' end
+    if not (deadline == '-' or string.find(deadline, '^%-?%d+$')) or not (sequence == '-' or string.find(sequence, '^%d+$')) then return nil, 'conditions' end
+    if unit == '' and NEEDS_UNIT[verb] or unit ~= '' and not string.find(unit, '^[A-Z0-9_]+/%d+$') then return nil, 'unit' end
+    local kind = { verb = verb, decide = decide[verb], apart = apart[verb], unit = unit }
+    if deadline ~= '-' then kind.deadline = tonumber(deadline) end
+    if sequence ~= '-' then kind.sequence = tonumber(sequence) end
+    kinds[text] = kind
+    return kind
+end
+
+-- What a command asks for, understood: its kind, what decides it, and what the terms say. Or what is wrong with it.
+-- text = "verb \n unit \n deadline ms or - \n sequence or - \n terms". Go checked the same before; here it must hold whoever sends it.
+local function understand(text)
+    local before, terms = string.match(text, '^(.*\n)(.*)$')
+    local kind, why = kinds[before], 'ask'
+    if not kind and before then kind, why = kind_of(before) end
+    if not kind then return nil, why end
+    local ask
+    if kind.apart then
+        ask = kind.apart(terms)
+    else
+        ask = well_formed(kind.verb, terms) and {}
+    end
+    if not ask then return nil, 'terms of ' .. kind.verb end
+    ask.kind, ask.decide, ask.terms = kind, kind.decide, terms
+    return ask
+end
+
+-- The first condition of a command that does not hold, as a reason. nil = all hold; and will, if there is nothing special, for as long as the account
+-- has these terms: ask.fits.
 local function unmet(ask, a)
     if ask.refusal then return ask.refusal end
-    if ask.deadline and tonumber(now) > ask.deadline then return 'DEADLINE_PASSED' end
-    if ask.sequence and a and a.sequence ~= ask.sequence then return 'SEQUENCE_MISMATCH' end
-    if ask.verb == 'open' or ask.verb == 'repair' then return nil end
+    local kind = ask.kind
+    if kind.deadline and tonumber(now) > kind.deadline then return 'DEADLINE_PASSED' end
+    if kind.sequence and a and a.sequence ~= kind.sequence then return 'SEQUENCE_MISMATCH' end
+    if kind.verb == 'open' or kind.verb == 'repair' then return nil end
     if not a then return 'ACCOUNT_UNKNOWN' end
-    if ask.unit ~= '' and a.terms.unit ~= ask.unit then return 'CURRENCY_MISMATCH' end
-    if not ask.special then ask.fits = a.terms end
+    if kind.unit ~= '' and a.terms.unit ~= kind.unit then return 'CURRENCY_MISMATCH' end
+    if not kind.deadline and not kind.sequence then ask.fits = a.terms end
 end

@@ -9,12 +9,12 @@ local function gather_concerns()
     for i = FIRST, last_id do
         number, asked_for, _, at = struct.unpack(ROW, rows, at)
         local id, name, ask = ARGV[i], account_name(number), asks[asked_for]
-        local concerns = ask and CONCERNS[ask.verb]
+        local concerns = ask and CONCERNS[ask.kind.verb]
         if concerns == 'a new hold' then
-            if not name or string.find(id .. name, '[\t\n]') then return nil, nil, 'id or account' end -- they are words of records
+            if not name or string.find(id, '[\t\n]') or string.find(name, '[\t\n]') then return nil, nil, 'id or account' end -- they are words of records
             named[#named + 1] = id
         elseif concerns == 'a hold' then
-            named[#named + 1] = string.match(ask.terms, '^[^\t]+')
+            named[#named + 1] = ask.hold
         elseif concerns == 'a command' then
             reversed[#reversed + 1] = string.match(ask.terms, '^[^\t]+')
         end
@@ -35,7 +35,7 @@ local function gather()
     for i = last_account + 1, #ARGV do
         local ask, why = understand(ARGV[i])
         if not ask then return nil, nil, why end
-        asks[i - last_account], concerned = ask, concerned or CONCERNS[ask.verb]
+        asks[i - last_account], concerned = ask, concerned or CONCERNS[ask.kind.verb]
     end
     if concerned then return gather_concerns() end
     return { '' }, {}

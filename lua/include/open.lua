@@ -6,6 +6,6 @@ local function open(a, ask)
     limits.floor_high, limits.floor_low = amount(floor)
     if ceiling ~= '' then limits.ceiling_high, limits.ceiling_low = amount(ceiling) end
     if not in_range(limits.floor_high, limits.floor_low) or (limits.ceiling_high and not in_range(limits.ceiling_high, limits.ceiling_low)) then return nil, 'LIMIT_EXCEEDED' end
-    local terms = terms_of(limits, ask.unit, 'active')
+    local terms = terms_of(limits, ask.kind.unit, 'active')
     return { balance_high = 0, balance_low = 0, sequence = 1, held = terms.nothing_held, terms = terms }, '0'
 end

@@ -15,6 +15,9 @@ local plain = setmetatable({}, { __index = function(t, n)
     return t[n]
 end })
 
+-- An amount, which often is a small one.
+local function amount_text(high, low) return high == 0 and plain[low] or digits(high, low) end
+
 -- A balance's text in three pieces. The first, the high limb's, is kept with the account, for successive balances share it; the one of a balance
 -- below zero, the sign and its magnitude, under a number that is no limb.
 local function balance_text(a)
