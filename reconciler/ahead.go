@@ -7,7 +7,7 @@ import "context"
 // nothing of it counts.
 type ahead struct {
 	bounds  []string
-	results chan *sliceResult // one per slice, in order; closed after the last, or where one failed
+	results chan *sliceResult // one per slice, in order; closed after the last that was compared
 	cancel  context.CancelFunc
 }
 
@@ -30,11 +30,13 @@ func (r *reconciliation) compareAhead(ctx context.Context) error {
 	r.ahead = a
 	go func() { // ends with dropAhead at the latest
 		defer close(a.results)
-		for i := range bounds {
+		// What is found waits in memory, and so no more of it than is listed.
+		for i, found := 0, 0; i < len(bounds) && found <= r.cfg.BreaksMax; i++ {
 			result, err := r.compareSlice(ctx, sliceOf(bounds, i))
 			if err != nil {
 				return // it is compared again, and then the error counts
 			}
+			found += len(result.Differences) + len(result.Histories) + len(result.Holds)
 			a.results <- result
 		}
 	}()

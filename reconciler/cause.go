@@ -22,7 +22,9 @@ type cause struct {
 	AtLeast  bool          `json:"accounts_at_least,omitempty"` // there are more than were counted
 	Named    []string      `json:"accounts_named,omitempty"`    // accountsNamedMax of them at most, those of the worst breaks
 	Amounts  []causeAmount `json:"amounts,omitempty"`           // by unit
-	breaks   []jsonBreak   // of the report; filled by jsonReport.causes
+
+	breaks []jsonBreak // for printing: filled by jsonReport.causes
+	// While it is made, by causesOf.
 	accounts map[string]bool
 	sums     map[string]*misstated
 }
@@ -117,6 +119,7 @@ func (c *cause) with(b *Break) (from, to uint64) {
 	return max(c.From, b.From), c.To
 }
 
+// add counts a break in.
 func (c *cause) add(b *Break) {
 	c.Severity = worse(c.Severity, b.Severity)
 	names := sortedKeys(b.Accounts)

@@ -45,7 +45,8 @@ type Report struct {
 	SettledBefore     uint64   // listed breaks that need nobody: accepted, or their adjustment is booked
 	EventsRead        uint64   // events whose chain and content were recomputed
 	Slices            int
-	// Phases say where the time went: read (Redis and the barrier), log (Kafka, and ClickHouse against it), compare, invariants, settle, write.
+	// Phases say where the time went: read (Redis and the barrier), log (Kafka, and ClickHouse against it), compare (what was not compared while
+	// the log was read), invariants, settle, write.
 	Phases       map[string]time.Duration
 	Mode, Policy string // full or incremental; the policy's version
 	BusinessDate string // 2026-11-30; empty for none
