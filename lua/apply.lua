@@ -47,7 +47,8 @@ local FIRST, WIDTH = 11, 1
 local ROW, ROW_BYTES = '>HHc16', 20
 local ARGV, generation, decide = ARGV, nil, nil -- a local is found faster than a global
 local last_id, last_account, asks = nil, nil, {} -- the last places in ARGV; what is asked for, by number
-local accounts, records, decided = {}, nil, {} -- accounts by number, false where there is none, and as they were read; new outcomes by id
+local accounts, records, written = {}, nil, {} -- by number: accounts, false where there is none; their records as they were read, and as they will be
+local decided = {} -- new outcomes by id
 
 -- @include amount text account checks window open debit credit hold reverse terms adjust repair verbs gather
 
@@ -74,6 +75,7 @@ local applied, rejected, position = ' ' .. now .. ' applied ', ' ' .. now .. ' '
 local last, upper, pair = position % 100, '', plain -- the position's last two digits; the text of the others; and the texts for the last two
 if position > 99 then upper, pair = string.format('%d', (position - last) / 100), two end
 local known, skipped, fresh, count = {}, {}, {}, 0
+local sparse = 2 * (last_account - last_id) > last_id - FIRST -- most accounts have one command: its record is the one to write, too
 local outcomes = { RECENT, '', chain }
 local row, place, number, asked_for, fingerprint = struct.unpack, 1, nil, nil, nil
 for i = FIRST, last_id do
@@ -106,7 +108,12 @@ for i = FIRST, last_id do
                 s2 = n % 100
                 s1, s2 = plain[(n - s2) / 100], two[s2]
             end
-            outcome = fingerprint .. upper .. pair[last] .. applied .. said .. ' ' .. b1 .. b2 .. b3 .. after.held.text .. s1 .. s2 .. after.terms.text
+            if sparse then
+                local record = b1 .. b2 .. b3 .. after.held.text .. s1 .. s2 .. after.terms.text
+                outcome, written[number] = fingerprint .. upper .. pair[last] .. applied .. said .. ' ' .. record, record
+            else
+                outcome = fingerprint .. upper .. pair[last] .. applied .. said .. ' ' .. b1 .. b2 .. b3 .. after.held.text .. s1 .. s2 .. after.terms.text
+            end
             if booking then outcome = outcome .. booking end
         else
             outcome = fingerprint .. upper .. pair[last] .. rejected .. said .. ' 0 ' .. (a and account_record(a) or '-')

@@ -83,6 +83,9 @@ function apart.repair(terms)
     return log and account(log) and {}
 end
 
+-- What of an account's terms refuses a verb.
+local REFUSED_BY = { debit = 'no_debit', hold = 'no_debit', capture = 'no_debit', credit = 'no_credit' }
+
 local NEEDS_UNIT = { open = true, debit = true, credit = true, hold = true, adjust = true, repair = true }
 
 -- What stands before the terms, understood once per call: verb, unit, and conditions if any. Or what is wrong with it.
@@ -92,7 +95,7 @@ local function kind_of(text)
     if not verb then return nil, 'ask' end
     if not (deadline == '-' or string.find(deadline, '^%-?%d+$')) or not (sequence == '-' or string.find(sequence, '^%d+$')) then return nil, 'conditions' end
     if unit == '' and NEEDS_UNIT[verb] or unit ~= '' and not string.find(unit, '^[A-Z0-9_]+/%d+$') then return nil, 'unit' end
-    local kind = { verb = verb, decide = decide[verb], apart = apart[verb], unit = unit }
+    local kind = { verb = verb, decide = decide[verb], apart = apart[verb], unit = unit, refused_by = REFUSED_BY[verb] }
     if deadline ~= '-' then kind.deadline = tonumber(deadline) end
     if sequence ~= '-' then kind.sequence = tonumber(sequence) end
     kinds[text] = kind
@@ -127,5 +130,6 @@ local function unmet(ask, a)
     if kind.verb == 'open' or kind.verb == 'repair' then return nil end
     if not a then return 'ACCOUNT_UNKNOWN' end
     if kind.unit ~= '' and a.terms.unit ~= kind.unit then return 'CURRENCY_MISMATCH' end
+    if kind.refused_by and a.terms[kind.refused_by] then return a.terms[kind.refused_by] end
     if not kind.deadline and not kind.sequence then ask.fits = a.terms end
 end

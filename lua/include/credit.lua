@@ -1,9 +1,7 @@
--- What a credit must not do: reach an account that takes none, or pass the ceiling or 18 digits. nil = it may.
+-- What a credit must not do: pass the ceiling or 18 digits. nil = it does not.
 local function over(a, high, low)
     local terms = a.terms
-    if terms.no_credit then return terms.no_credit end
-    if high >= TOP then return 'LIMIT_EXCEEDED' end
-    if terms.ceiling_high and below(terms.ceiling_high, terms.ceiling_low, high, low) then return 'LIMIT_EXCEEDED' end
+    if high >= TOP or terms.ceiling_high and below(terms.ceiling_high, terms.ceiling_low, high, low) then return 'LIMIT_EXCEEDED' end
 end
 
 -- credit: terms = "amount[booking]".

@@ -1,7 +1,6 @@
 -- debit: terms = "amount[booking]"; needs amount <= available = balance - held - floor, which is to say: what it leaves is not below
 -- held + floor. (minus and below are written out here and in credit: most commands are these two.)
 local function debit(a, ask)
-    if a.terms.no_debit then return nil, a.terms.no_debit end
     local high, low, held = a.balance_high - ask.high, a.balance_low - ask.low, a.held
     if low < 0 then high, low = high - 1, low + BASE end
     local least_high = held.least_high

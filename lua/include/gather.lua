@@ -57,7 +57,8 @@ local function read(named, reversed)
     local missing = torn('accounts', records) or torn('holds', open) or torn('recent outcomes', recent) or torn('old outcomes', old)
     if missing then return nil, nil, missing end
     for number = 1, last_account - last_id do
-        local a = records[number + 1] and account(records[number + 1])
+        local a = records[number + 1]
+        if a then a = account(a) end
         if a == nil then return nil, nil, nil, 'account ' .. account_name(number) end
         accounts[number] = a
     end
@@ -69,11 +70,12 @@ local function read(named, reversed)
     return recent, old
 end
 
--- An account that changed has another record than the one that was read.
+-- An account that changed has another record than the one that was read. written: some that are made already.
 local function write_accounts(chain)
     local states, last = { ACCOUNTS, '', chain }, 3
-    for number, a in ipairs(accounts) do
-        local record = a and (a.recorded == a.sequence and a.record or new_record(a))
+    for number = 1, last_account - last_id do
+        local a = accounts[number]
+        local record = written[number] or a and (a.recorded == a.sequence and a.record or new_record(a))
         if record and record ~= records[number + 1] then
             states[last + 1], states[last + 2], last = account_name(number), record, last + 2
         end

@@ -23,7 +23,6 @@ local function expired(expires) return expires ~= '-' and tonumber(expires) <= t
 
 -- hold: terms = "amount \t expires ms or - \t counter account or nothing"; needs amount <= available, like a debit, and moves nothing.
 local function hold(a, ask, id, _, number)
-    if a.terms.no_debit then return nil, a.terms.no_debit end
     if holds[id] then return nil, 'COMMAND_ID_REUSED' end -- its outcome is forgotten, the hold is not: what is held must not be booked over
     if expired(ask.expires) then return nil, 'HOLD_EXPIRED' end
     local high, low = ask.high, ask.low
@@ -54,7 +53,6 @@ end
 
 -- capture: terms = "hold id \t amount or - [booking]"; a debit of what was set aside.
 local function capture(a, ask, _, _, number)
-    if a.terms.no_debit then return nil, a.terms.no_debit end
     local booking, h, high, low = ask.booking, part_of_hold(number, ask)
     if not h then return nil, high end
     if expired(h.expires) then return nil, 'HOLD_EXPIRED' end

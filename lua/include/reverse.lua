@@ -61,7 +61,7 @@ local function reverse(a, ask, _, fingerprint)
     local delta, balance_high, balance_low = digits(high, low), nil, nil
     if sign == '-' then
         balance_high, balance_low = plus(a.balance_high, a.balance_low, high, low)
-        local word = over(a, balance_high, balance_low)
+        local word = a.terms.no_credit or over(a, balance_high, balance_low)
         if word then return nil, word end
     else
         delta, balance_high, balance_low = '-' .. delta, minus(a.balance_high, a.balance_low, high, low)
