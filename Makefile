@@ -46,6 +46,7 @@ model: ## the protocol of one shard and of transfers between two, state by state
 
 SEEDS ?= 10
 chaos: engines $(if $(filter apache,$(KAFKA)),kafka-jars) ## seeded faults against whole ledgers (SEEDS=10, KAFKA=apache for the real broker): seeds N violations 0
+	@scripts/install-engines.sh hledger bean-check:beancount
 	@cd e2e && go run ./cmd/chaos --seeds $(SEEDS) $(if $(KAFKA),--kafka $(KAFKA))
 
 sabotage: engines ## break the ledger in every way, under load: damaged N found N settled N false 0 (SOAK=1h: break nothing, for so long)
