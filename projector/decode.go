@@ -27,14 +27,17 @@ const (
 // what the ledger-writer always says is no event.
 func (d *decoder) decode(record *kgo.Record) (*ledgerv1.Event, error) {
 	event := &d.event
-	event.ResetVT()
+	outcome, command := event.GetOutcome(), event.GetCommand()
+	event.Reset()
+	outcome.ResetVT()
+	command.ResetVT()
+	// Not ResetVT of the event, which takes them through pools. An event without one of them has an empty one now, and is refused below.
+	event.Outcome, event.Command = outcome, command
 	if err := event.UnmarshalVTUnsafe(record.Value); err != nil {
 		return nil, err
 	}
 	o := event.GetOutcome()
 	switch {
-	case o == nil || event.GetCommand() == nil:
-		return nil, fmt.Errorf("event has no outcome or no command")
 	case int64(o.GetShard()) != int64(record.Partition):
 		return nil, fmt.Errorf("event of shard %d in partition %d", o.GetShard(), record.Partition)
 	case o.GetAccount() != string(record.Key):

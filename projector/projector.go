@@ -21,6 +21,9 @@ import (
 	"github.com/hotledger/hotledger/schemas/topics"
 )
 
+// GCPercent is how far a projector's heap grows over what is live, a batch and two fetches per shard, before it is collected; see run.TuneGC.
+const GCPercent = 300
+
 // Projector is the service. New builds it, Run runs it once.
 type Projector struct {
 	cfg        Config

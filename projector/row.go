@@ -102,7 +102,7 @@ func (r *row) readable() error {
 		r.account, r.commandID, r.counterAccount, r.unit, r.reference, r.description, r.source, r.accountStatus, r.holdID, r.holdCounterAccount,
 		r.reversedCommandID, r.transferAccount, r.transferTo,
 	} {
-		if !utf8.ValidString(text) {
+		if text != "" && !utf8.ValidString(text) {
 			return fmt.Errorf("%q is not UTF-8", text)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/hotledger/hotledger/chassis/run"
 	"github.com/hotledger/hotledger/e2e/stack"
 	"github.com/hotledger/hotledger/projector"
 	"github.com/hotledger/hotledger/sandbox"
@@ -57,6 +58,7 @@ func Projector(ctx context.Context, events int) (_ Projected, err error) {
 	if err := projector.Migrate(ctx, ledger.Projector); err != nil {
 		return Projected{}, err
 	}
+	defer run.TuneGC(projector.GCPercent)() // as in a projector's own process
 	runtime.GC()
 	debug.FreeOSMemory()
 	peak := watchMemory()

@@ -8,6 +8,7 @@ import (
 	"github.com/hotledger/hotledger/chassis/config"
 	"github.com/hotledger/hotledger/chassis/log"
 	"github.com/hotledger/hotledger/chassis/metrics"
+	"github.com/hotledger/hotledger/chassis/run"
 	"github.com/hotledger/hotledger/projector"
 )
 
@@ -31,6 +32,7 @@ func command() *cobra.Command {
 				return err
 			}
 			defer logger.Sync() //nolint:errcheck // standard error has nothing to sync
+			defer run.TuneGC(projector.GCPercent)()
 			p, err := projector.New(cfg, logger, metrics.NewRegistry())
 			if err != nil {
 				return err
