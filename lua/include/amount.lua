@@ -2,11 +2,16 @@
 -- digits, where a single Lua number (a double) is exact to 15. The low limb is what changes most: the text of the high one is kept (text.lua).
 local BASE, TOP = 10000, 100000000000000
 
+-- digits: nothing else, but perhaps a sign.
 local function amount(digits)
     local negative = string.byte(digits) == 45
     if negative then digits = string.sub(digits, 2) end
-    local high, low = 0, tonumber(digits)
-    if #digits > 4 then
+    local high, low
+    if #digits < 16 then -- one number is exact; adding 0 makes it, for half of what tonumber costs
+        high = digits + 0
+        low = high % BASE
+        high = (high - low) / BASE
+    else
         high, low = tonumber(string.sub(digits, 1, -5)), tonumber(string.sub(digits, -4))
     end
     if not negative then return high, low end
