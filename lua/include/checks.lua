@@ -42,16 +42,21 @@ local function well_formed(verb, terms)
     return false
 end
 
--- What takes terms apart, by verb; nothing where they are not well-formed. The terms of other verbs are left as they are.
+-- What takes terms apart, by verb; nothing where they are not well-formed. Other verbs get them as they are.
 local apart = {}
 
-function apart.debit(terms)
+function apart.credit(terms)
     local text, booking = string.match(terms, '^([1-9]%d*)(.*)$')
     if not text or #text > 18 or not well_formed_booking(booking) then return nil end
     local high, low = amount(text)
-    return { high = high, low = low, amount = text, negative = '-' .. text, booking = booking ~= '' and booking or nil }
+    return { high = high, low = low, delta = text, booking = booking ~= '' and booking }
 end
-apart.credit = apart.debit
+
+function apart.debit(terms)
+    local ask = apart.credit(terms)
+    if ask then ask.delta = '-' .. ask.delta end
+    return ask
+end
 
 function apart.hold(terms)
     local given, expires, counter = string.match(terms, '^([1-9]%d*)\t([%d-]+)\t(.*)$')
@@ -80,7 +85,7 @@ end
 
 function apart.repair(terms)
     local log = string.match(terms, '^([^|]+)|.+|[^|]*$')
-    return log and account(log) and {}
+    return log and account(log) and { terms = terms }
 end
 
 -- What of an account's terms refuses a verb.
@@ -113,10 +118,10 @@ local function understand(text)
     if kind.apart then
         ask = kind.apart(terms)
     else
-        ask = well_formed(kind.verb, terms) and {}
+        ask = well_formed(kind.verb, terms) and { terms = terms }
     end
     if not ask then return nil, 'terms of ' .. kind.verb end
-    ask.kind, ask.decide, ask.terms = kind, kind.decide, terms
+    ask.kind, ask.decide = kind, kind.decide
     return ask
 end
 

@@ -11,5 +11,5 @@ local function credit(a, ask)
     local word = over(a, high, low)
     if word then return nil, word end
     a.balance_high, a.balance_low, a.sequence = high, low, a.sequence + 1
-    return a, ask.amount, ask.booking
+    return a, ask.delta, ask.booking
 end

@@ -6,5 +6,5 @@ local function debit(a, ask)
     local least_high = held.least_high
     if high < least_high or high == least_high and low < held.least_low then return nil, 'INSUFFICIENT_FUNDS' end
     a.balance_high, a.balance_low, a.sequence = high, low, a.sequence + 1
-    return a, ask.negative, ask.booking
+    return a, ask.delta, ask.booking
 end
