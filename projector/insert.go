@@ -77,8 +77,8 @@ func (w *worker) send(b *batch) error {
 	return nil
 }
 
-// post sends the block as it is, over HTTP. It is not compressed: that costs what it saves, and the driver has no way to say so without a new connection's
-// greeting being taken for compressed, too.
+// post sends the block as it is, over HTTP. It is not compressed: that would take a tenth of the projector's CPU, and the driver cannot say of a body that it
+// is in ClickHouse's frames without saying it of the greeting of a new connection, too.
 func (w *worker) post(ctx context.Context, b *batch, settings clickhouse.Settings) error {
 	block := newBody(b.rows.native())
 	if err := w.clickhouse.InsertFormat(clickhouse.Context(ctx, clickhouse.WithSettings(settings)), "Native", insertSQL, block); err != nil {
