@@ -96,7 +96,7 @@ func TestTheModuleGraphPointsOneWay(t *testing.T) {
 
 func TestFilesStaySmall(t *testing.T) {
 	t.Parallel()
-	limits := map[string]int{"*.go": 400, "*.lua": 120, "*/README.md": 120}
+	limits := map[string]int{"*.go": 400, "*.lua": 140, "*/README.md": 120}
 	for pattern, limit := range limits {
 		sources(t, pattern, func(path, text string) {
 			if lines := strings.Count(text, "\n"); lines > limit && !strings.HasSuffix(path, ".pb.go") {
