@@ -15,34 +15,59 @@ import (
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
 
+// roundsAhead is how many rounds may be with Redis, wait for it, or wait to be published: one each, so that neither side waits for the other's slower
+// rounds.
+const roundsAhead = 3
+
 // apply lets Redis decide the batch, in rounds: each sends one call per shard, and a shard's next call starts from the head that its last
 // one returned. While Redis works on one round, the answers of the last one are read and published, and the calls of the next one made ready.
-func (w *Writer) apply(ctx context.Context, b *batch) error {
+func (w *Writer) apply(ctx context.Context, b *batch) (err error) {
 	// The rounds share a transaction that the broker gives up after its timeout. What was decided when this ends is not lost: the recovery
 	// publishes it from the outbox, and the rest of the batch begins anew.
 	ctx, cancel := context.WithTimeout(ctx, (w.cfg.RedisBudget+w.cfg.TransactionTimeout)/2)
 	defer cancel()
-	calls, err := w.prepareCalls(b)
-	for err == nil && len(calls) > 0 {
-		for _, call := range calls {
-			call.Expected = b.parts[call.Shard].at.Head
+	ready, decided := make(chan []*lua.Prepared, roundsAhead), make(chan round, roundsAhead)
+	go w.decideRounds(ctx, b.heads(), ready, decided)
+	defer func() { // what Redis was asked must not outlive this
+		close(ready)
+		for r := range decided {
+			err = errors.Join(err, r.err)
 		}
-		deciding := w.decideBeside(ctx, calls)
-		problem := w.publishDecided(b)
-		var next []*lua.Prepared
-		if problem == nil {
-			next, problem = w.prepareCalls(b)
+	}()
+	for ahead, more := 0, true; ; ahead-- {
+		for more && ahead < roundsAhead {
+			calls, err := w.prepareCalls(b)
+			if err != nil {
+				return err
+			}
+			if more = len(calls) > 0; more {
+				ready <- calls
+				ahead++
+			}
 		}
-		answered := <-deciding
-		if err = errors.Join(answered.err, problem); err != nil {
+		if ahead == 0 {
+			return nil
+		}
+		r := <-decided
+		if r.err != nil {
+			return r.err
+		}
+		for _, a := range r.answers {
+			b.parts[a.shard].take(a)
+		}
+		if err := w.publishDecided(b); err != nil {
 			return err
 		}
-		for i, answer := range answered.answers {
-			b.parts[calls[i].Shard].take(answer)
-		}
-		calls = next
 	}
-	return err
+}
+
+// heads are where Redis stands before the batch, by shard.
+func (b *batch) heads() map[int]lua.Head {
+	heads := make(map[int]lua.Head, len(b.parts))
+	for shard, p := range b.parts {
+		heads[shard] = p.at.Head
+	}
+	return heads
 }
 
 // prepareCalls makes the next calls of all shards ready; none when the batch is done.
@@ -80,6 +105,7 @@ func (p *part) take(a answer) {
 // answer is what became of a call. Some of its commands may be known to ClickHouse alone.
 type answer struct {
 	lua.Answer
+	shard    int
 	commands []lua.Command              // of the call
 	known    map[string]*ledgerv1.Event // by command id
 }
@@ -107,16 +133,24 @@ type round struct {
 	err     error
 }
 
-// decideBeside runs one round in a goroutine, which ends with it; whoever starts it waits for its answer.
-func (w *Writer) decideBeside(ctx context.Context, calls []*lua.Prepared) <-chan round {
-	done := make(chan round, 1)
-	go func() {
+// decideRounds decides one round after the other, until there are no more or one goes wrong. Heads are where the shards stand before.
+func (w *Writer) decideRounds(ctx context.Context, heads map[int]lua.Head, ready <-chan []*lua.Prepared, decided chan<- round) {
+	defer close(decided)
+	for calls := range ready {
+		for _, call := range calls {
+			call.Expected = heads[call.Shard]
+		}
 		start := time.Now()
 		answers, err := w.decide(ctx, calls)
 		w.metrics.applySeconds.Observe(time.Since(start).Seconds())
-		done <- round{answers, err}
-	}()
-	return done
+		decided <- round{answers, err}
+		if err != nil {
+			return
+		}
+		for _, a := range answers {
+			heads[a.shard] = a.Head
+		}
+	}
 }
 
 // decide runs one round. What may be older than Redis remembers is looked up meanwhile, shard by shard, and asked again.
@@ -156,7 +190,7 @@ func (w *Writer) call(ctx context.Context, calls []*lua.Prepared) ([]answer, err
 		var failed []int
 		var last error
 		for i, a := range w.store.Decide(ctx, round...) {
-			answers[pending[i]] = answer{Answer: a, commands: round[i].Commands}
+			answers[pending[i]] = answer{Answer: a, shard: round[i].Shard, commands: round[i].Commands}
 			switch old := (*lua.TooOldError)(nil); {
 			case a.Err == nil, errors.As(a.Err, &old):
 			case redis.IsTransient(a.Err):

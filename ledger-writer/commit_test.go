@@ -53,9 +53,6 @@ func (h *hand) applied() *batch {
 			b.out, err = h.open()
 			must(h.t, err)
 			must(h.t, h.apply(h.t.Context(), b))
-			for _, p := range b.parts {
-				must(h.t, p.read())
-			}
 			return b
 		}
 		h.session.AllowRebalance()

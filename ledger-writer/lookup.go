@@ -44,7 +44,7 @@ func (w *Writer) applyOld(ctx context.Context, call *lua.Prepared, old *lua.TooO
 		return answer{}, err
 	}
 	maps.Copy(known, answers[0].known) // more was forgotten meanwhile
-	return answer{Answer: answers[0].Answer, commands: call.Commands, known: known}, nil
+	return answer{Answer: answers[0].Answer, shard: call.Shard, commands: call.Commands, known: known}, nil
 }
 
 // remembered is the decision on a command whose id ClickHouse knows.

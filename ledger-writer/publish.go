@@ -47,9 +47,6 @@ func (p *part) read() error {
 // publish writes what is left of the batch into its transaction: events, replies, dead letters, commands sent on. It returns when the broker
 // has acknowledged all of it; nobody sees any of it before the commit.
 func (w *Writer) publish(ctx context.Context, b *batch) error {
-	if err := w.publishDecided(b); err != nil {
-		return err
-	}
 	p := b.out
 	for _, reply := range b.replies {
 		p.reply(w.cfg.Kafka.Shards, reply)
