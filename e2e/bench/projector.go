@@ -62,8 +62,7 @@ func Projector(ctx context.Context, events int) (_ Projected, err error) {
 	runtime.GC()
 	debug.FreeOSMemory()
 	peak := watchMemory()
-	inClickHouse := (&reconcileBench{engines: engines}).clickHouseCPU
-	start, cpu, clickHouse := time.Now(), processCPU(), inClickHouse()
+	start, cpu, clickHouse := time.Now(), processCPU(), clickHouseCPU(engines)
 	stop, err := ledger.StartProjector()
 	if err != nil {
 		return Projected{}, err
@@ -72,7 +71,7 @@ func Projector(ctx context.Context, events int) (_ Projected, err error) {
 	took, spent := time.Since(start), processCPU()-cpu
 	p := Projected{
 		PerCore: float64(events) / spent.Seconds(), PerSecond: float64(events) / took.Seconds(), PeakMemory: peak(),
-		ClickHouse: (inClickHouse() - clickHouse) * 1e6 / float64(events),
+		ClickHouse: (clickHouseCPU(engines) - clickHouse) * 1e6 / float64(events),
 	}
 	if err = errors.Join(err, stop()); err != nil {
 		return p, err

@@ -101,7 +101,7 @@ func (r *reconcileBench) once(ctx context.Context, mode string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	peak, before := watchPeak(cmd.Process.Pid), r.clickHouseCPU()
+	peak, before := watchPeak(cmd.Process.Pid), clickHouseCPU(r.engines)
 	if err := cmd.Wait(); err != nil {
 		return fmt.Errorf("%w: %.300s", err, &out)
 	}
@@ -123,7 +123,7 @@ func (r *reconcileBench) once(ctx context.Context, mode string) error {
 		shares = append(shares, fmt.Sprintf("%s %d %%", phase, 100*run.PhasesMs[phase]/max(1, took.Milliseconds())))
 	}
 	r.report.Note("%s run: %.1f s of CPU in the reconciler, %.1f s in ClickHouse", mode,
-		(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), r.clickHouseCPU()-before)
+		(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), clickHouseCPU(r.engines)-before)
 	r.report.Note("%s run took %s in %d slices: %s; memory at most %s in the reconciler, %s in ClickHouse", mode, took.Round(time.Millisecond), run.Slices,
 		strings.Join(shares, ", "), peak(), r.clickHousePeak())
 	return nil
@@ -135,29 +135,6 @@ func (r *reconcileBench) clickHousePeak() string {
 		return "unknown" // a server of the environment
 	}
 	return peakOf(r.engines.ClickHouse.PID())
-}
-
-// ticks per second in /proc, on every Linux that Go runs on.
-const ticks = 100
-
-// clickHouseCPU is the seconds of CPU that ClickHouse took so far; 0 where it is a server of the environment.
-func (r *reconcileBench) clickHouseCPU() float64 {
-	if r.engines.ClickHouse == nil {
-		return 0
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.engines.ClickHouse.PID()))
-	if err != nil {
-		return 0
-	}
-	_, after, _ := strings.Cut(string(stat), ") ") // the name may have blanks
-	words := strings.Fields(after)
-	const user, system = 11, 12
-	if len(words) <= system {
-		return 0
-	}
-	u, _ := strconv.ParseFloat(words[user], 64)
-	s, _ := strconv.ParseFloat(words[system], 64)
-	return (u + s) / ticks
 }
 
 // peakOf is the most memory that a process had so far, as Linux says.

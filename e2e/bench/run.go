@@ -234,6 +234,7 @@ func (b *bench) projector(ctx context.Context) error {
 		return err
 	}
 	b.report.Add(Figure{Name: "projector", Value: p.PerCore, Unit: "events/s/core", Reference: "hot_account"})
+	b.report.Add(Figure{Name: "projector_clickhouse", Value: p.ClickHouse, Unit: "us/event"})
 	b.report.Note("projector: %.0f events/s, ClickHouse and Kafka on the same cores; the process held %d MiB at most", p.PerSecond, p.PeakMemory>>20)
 	return nil
 }
