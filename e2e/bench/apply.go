@@ -68,41 +68,57 @@ func (a *applier) batch(ctx context.Context, commands ...*ledgerv1.Command) (too
 	return time.Since(start), err
 }
 
+// callsAhead may be with Redis, wait for it, or wait to be read, as in the writer.
+const callsAhead = 3
+
 // apply makes the calls of a batch, and trims the outbox. While Redis decides one call, the answer of the last one is read and the next one made
 // ready.
-func (a *applier) apply(ctx context.Context, commands []lua.Command) error {
+func (a *applier) apply(ctx context.Context, commands []lua.Command) (err error) {
 	var entries []string
-	var last lua.Answer
-	prepare := func() (call *lua.Prepared, err error) {
-		n := min(a.depth, len(commands))
-		if n > 0 {
-			call, err = a.store.Prepare(lua.Call{Shard: 0, Now: time.Now(), Commands: commands[:n]})
-			commands = commands[n:]
+	ready, decided := make(chan *lua.Prepared, callsAhead), make(chan lua.Answer, callsAhead)
+	go a.decide(ctx, ready, decided)
+	defer func() { // what Redis was asked must not outlive this
+		close(ready)
+		for answer := range decided {
+			err = errors.Join(err, answer.Err)
 		}
-		return call, err
+	}()
+	for ahead := 0; ; ahead-- {
+		for len(commands) > 0 && ahead < callsAhead {
+			n := min(a.depth, len(commands))
+			call, err := a.store.Prepare(lua.Call{Shard: 0, Now: time.Now(), Commands: commands[:n]})
+			if err != nil {
+				return err
+			}
+			ready <- call
+			commands, ahead = commands[n:], ahead+1
+		}
+		if ahead == 0 {
+			return a.store.Trim(ctx, 0, entries)
+		}
+		answer := <-decided
+		if err := allApplied(answer); err != nil {
+			return err
+		}
+		entries = append(entries, answer.Entry)
 	}
-	call, err := prepare()
-	for call != nil && err == nil {
-		call.Expected = a.head
-		decided := make(chan lua.Answer, 1)
-		go func() { decided <- a.store.Decide(ctx, call)[0] }() // its end is awaited below
-		problem := allApplied(last)
-		next, refused := prepare()
-		last = <-decided
-		a.head, call, err = last.Head, next, errors.Join(last.Err, problem, refused)
-		entries = append(entries, last.Entry)
-	}
-	if err = errors.Join(err, allApplied(last)); err != nil {
-		return err
-	}
-	return a.store.Trim(ctx, 0, entries)
 }
 
-// allApplied reads an answer; one to nothing is fine.
-func allApplied(answer lua.Answer) error {
-	if answer.Head == (lua.Head{}) {
-		return answer.Err
+// decide sends one call after the other, each from the head that the last one returned.
+func (a *applier) decide(ctx context.Context, ready <-chan *lua.Prepared, decided chan<- lua.Answer) {
+	defer close(decided)
+	for call := range ready {
+		call.Expected = a.head
+		answer := a.store.Decide(ctx, call)[0]
+		if decided <- answer; answer.Err != nil {
+			return
+		}
+		a.head = answer.Head
 	}
+}
+
+// allApplied reads an answer.
+func allApplied(answer lua.Answer) error {
 	result := answer.Result()
 	for _, d := range result.Decisions {
 		if d.Outcome.GetStatus() != ledgerv1.Status_STATUS_APPLIED {

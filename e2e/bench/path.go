@@ -16,7 +16,6 @@ import (
 	"github.com/hotledger/hotledger/chassis/config"
 	"github.com/hotledger/hotledger/chassis/kafka"
 	"github.com/hotledger/hotledger/chassis/metrics"
-	"github.com/hotledger/hotledger/chassis/run"
 	writer "github.com/hotledger/hotledger/ledger-writer"
 	"github.com/hotledger/hotledger/lua"
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
@@ -27,15 +26,13 @@ import (
 type path struct {
 	cfg    writer.Config
 	client *kgo.Client
-	tuned  func() // puts the garbage collector back
 	cancel context.CancelFunc
 	ended  []chan error
 }
 
-// startPath starts writers, and a client that takes up to buffered commands at once. Close ends both. The garbage collector works as in a
-// writer's own process.
+// startPath starts writers, and a client that takes up to buffered commands at once. Close ends both.
 func startPath(ctx context.Context, environ []string, writers, buffered int) (_ *path, err error) {
-	p := &path{cancel: func() {}, tuned: run.TuneGC(writer.GCPercent)}
+	p := &path{cancel: func() {}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())
@@ -66,7 +63,6 @@ func startPath(ctx context.Context, environ []string, writers, buffered int) (_ 
 }
 
 func (p *path) close() error {
-	defer p.tuned()
 	p.cancel()
 	var problems []error
 	for _, ended := range p.ended {

@@ -12,7 +12,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotledger/hotledger/chassis/run"
 	"github.com/hotledger/hotledger/e2e/stack"
+	writer "github.com/hotledger/hotledger/ledger-writer"
 	"github.com/hotledger/hotledger/lua"
 	"github.com/hotledger/hotledger/sandbox"
 )
@@ -64,8 +66,9 @@ var figures = []struct {
 	{"rebuild", (*bench).rebuild}, {"reconcile", (*bench).reconcile},
 }
 
-// Run measures everything, or only some steps of it, and prints it.
+// Run measures everything, or only some steps of it, and prints it. The garbage collector works as in a writer's own process, for the references, too.
 func Run(ctx context.Context, size Size, only []string, out io.Writer) error {
+	defer run.TuneGC(writer.GCPercent)()
 	dir, err := os.MkdirTemp("", "hotledger-bench-")
 	if err != nil {
 		return err
