@@ -138,7 +138,7 @@ func (w *Writer) decideRounds(ctx context.Context, heads map[int]lua.Head, ready
 	defer close(decided)
 	for calls := range ready {
 		for _, call := range calls {
-			call.Expected = heads[call.Shard]
+			call.Expected, call.Now = heads[call.Shard], time.Now()
 		}
 		start := time.Now()
 		answers, err := w.decide(ctx, calls)

@@ -78,12 +78,12 @@ type Result struct {
 	Err   error
 }
 
-// Prepared is a call made ready: all that it sends is there, except what follows from Expected, which may be set until it is sent. Making it ready takes
-// time that Redis need not wait for.
+// Prepared is a call made ready: all that it sends is there, except what follows from Expected and Now, which may be set until it is sent. Making it ready
+// takes time that Redis need not wait for.
 type Prepared struct {
 	Call
 	bodies []byte
-	args   []any // with room at the front for what follows from Expected
+	args   []any // with room at the front for what follows from Expected and Now
 }
 
 // Prepare makes a call ready. An error is a fault of the caller: nothing of the call can be sent.
@@ -113,13 +113,14 @@ func (s *Store) Decide(ctx context.Context, calls ...*Prepared) []Answer {
 	for i, call := range calls {
 		keys[i], args[i] = LiveKeys(call.Shard), call.send()
 	}
-	for i, cmd := range s.runEach(ctx, applyScript, keys, args) {
-		reply, err := cmd.Slice()
+	cmds := s.runEach(ctx, applyScript, keys, args)
+	for i, call := range calls {
+		reply, err := cmds[i].Slice()
 		if err == nil {
-			answers[i], err = calls[i].answer(reply)
+			answers[i], err = call.answer(reply)
 		}
 		if err != nil {
-			answers[i] = Answer{Err: fmt.Errorf("apply to shard %d: %w", calls[i].Shard, err)}
+			answers[i] = Answer{Err: fmt.Errorf("apply to shard %d: %w", call.Shard, err)}
 		}
 	}
 	return answers
@@ -204,7 +205,7 @@ func (c Call) bodies() []byte {
 	return bodies
 }
 
-// prepare makes the arguments, the first three of which are left to send. Accounts and asks are there once each; a command names them by number.
+// prepare makes the arguments, the first four of which are left to send. Accounts and asks are there once each; a command names them by number.
 func (p *Prepared) prepare(window time.Duration) []any {
 	c := p.Call
 	n := len(c.Commands)
@@ -220,8 +221,8 @@ func (p *Prepared) prepare(window time.Duration) []any {
 		rows = binary.BigEndian.AppendUint16(rows, numberOf(&asks, ask))
 		rows = append(rows, command.Fingerprint[:]...)
 	}
-	args := make([]any, 3, fixedArgs+n+len(accounts.texts)+len(asks.texts))
-	args = append(args, c.Now.UnixMilli(), window.Milliseconds(), c.asked(), c.LookedUp.words(), p.bodies, rows, len(accounts.texts))
+	args := make([]any, 4, fixedArgs+n+len(accounts.texts)+len(asks.texts))
+	args = append(args, window.Milliseconds(), c.asked(), c.LookedUp.words(), p.bodies, rows, len(accounts.texts))
 	args = append(args, ids...)
 	args = append(args, accounts.texts...)
 	return append(args, asks.texts...)
@@ -277,7 +278,8 @@ func (c *Command) appendAsk(b []byte, units *units) []byte {
 
 // send completes the arguments.
 func (p *Prepared) send() []any {
-	p.args[0], p.args[1], p.args[2] = p.Expected.Position, p.Expected.Chain, nextChain(p.Expected.Chain, p.Now.UnixMilli(), p.bodies)
+	now := p.Now.UnixMilli()
+	p.args[0], p.args[1], p.args[2], p.args[3] = p.Expected.Position, p.Expected.Chain, nextChain(p.Expected.Chain, now, p.bodies), now
 	return p.args
 }
 

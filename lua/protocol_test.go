@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -229,4 +230,26 @@ func TestAnErrorThatNamesAHostileIdBreaksNoConnection(t *testing.T) {
 		})
 	}
 	b.whole()
+}
+
+// A call may wait for Redis after it was made ready: it is decided when it is sent, from the head that Redis has then.
+func TestACallIsOfTheMomentAtWhichItIsSent(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.expect(list(b.open("a", ""), b.credit("a", "5")), "applied 0 0@1", "applied 5 5@2")
+	early := b.call(b.debit("a", "1"))
+	early.Expected = Genesis
+	ready, err := b.store.Prepare(early)
+	b.ok(err)
+	ready.Expected, ready.Now = b.head, early.Now.Add(time.Minute)
+	result := b.store.Decide(t.Context(), ready)[0].Result()
+	b.ok(result.Err)
+	if at := result.Decisions[0].Outcome.GetDecidedAt().AsTime(); !at.Equal(ready.Now.Truncate(time.Millisecond)) {
+		t.Errorf("decided at %s, sent at %s", at, ready.Now)
+	}
+	state, err := b.store.Inspect(t.Context(), b.shard) // reads the outbox, and computes its heads again
+	b.ok(err)
+	if state.Condition != Whole || state.Head != result.Head {
+		t.Errorf("redis is %v at %s, not whole at %s", state.Condition, state.Head, result.Head)
+	}
 }
