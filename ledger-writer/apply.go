@@ -53,11 +53,11 @@ func (w *Writer) apply(ctx context.Context, b *batch) (err error) {
 			return r.err
 		}
 		for _, a := range r.answers {
-			b.parts[a.shard].take(a)
+			if err := b.parts[a.shard].take(a); err != nil {
+				return err
+			}
 		}
-		if err := w.publishDecided(b); err != nil {
-			return err
-		}
+		w.publishDecided(b)
 	}
 }
 
@@ -92,14 +92,19 @@ func (w *Writer) prepareCalls(b *batch) (calls []*lua.Prepared, err error) {
 	return calls, nil
 }
 
-// take notes where a call left Redis; what it decided is read later.
-func (p *part) take(a answer) {
+// take notes what a call decided, and where it left Redis.
+func (p *part) take(a answer) error {
+	decisions, err := a.decisions()
+	if err != nil {
+		return err
+	}
+	p.decisions = append(p.decisions, decisions...)
 	p.at.Head = a.Head
 	p.shard.checkedAt = time.Now()
-	p.answers = append(p.answers, a)
 	if a.Entry != "" {
 		p.entries = append(p.entries, a.Entry)
 	}
+	return nil
 }
 
 // answer is what became of a call. Some of its commands may be known to ClickHouse alone.

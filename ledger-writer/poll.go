@@ -39,7 +39,6 @@ type part struct {
 	commands  []lua.Command
 	details   []string // what was wrong with a refused command, for its caller
 	prepared  int      // commands
-	answers   []answer // not read yet
 	decisions []lua.Decision
 	published int      // decisions
 	entries   []string // outbox entries that the decisions left

@@ -18,30 +18,13 @@ import (
 	"github.com/hotledger/hotledger/schemas/topics"
 )
 
-// publishDecided reads the answers of the last round, and writes their outcomes into the batch's transaction.
-func (w *Writer) publishDecided(b *batch) error {
+// publishDecided writes the outcomes of the last round into the batch's transaction.
+func (w *Writer) publishDecided(b *batch) {
 	for _, part := range b.parts {
-		if err := part.read(); err != nil {
-			return err
-		}
 		for ; part.published < len(part.decisions); part.published++ {
 			w.publishDecision(b, part, part.published)
 		}
 	}
-	return nil
-}
-
-// read reads the decisions of the answers.
-func (p *part) read() error {
-	for _, a := range p.answers {
-		decisions, err := a.decisions()
-		if err != nil {
-			return err
-		}
-		p.decisions = append(p.decisions, decisions...)
-	}
-	p.answers = p.answers[:0]
-	return nil
 }
 
 // publish writes what is left of the batch into its transaction: events, replies, dead letters, commands sent on. It returns when the broker
