@@ -23,9 +23,11 @@ func command(id string, operation ledgerv1.Operation, amount string) *ledgerv1.C
 	return &ledgerv1.Command{CommandId: id, Operation: operation, Account: hotAccount, Amount: amount, Currency: "EUR"}
 }
 
+func debitID(i int) string { return "debit-" + strconv.Itoa(i) }
+
 // debit number i of 1.
 func debit(i int, account string) *ledgerv1.Command {
-	c := command("debit-"+strconv.Itoa(i), ledgerv1.Operation_OPERATION_DEBIT, "1")
+	c := command(debitID(i), ledgerv1.Operation_OPERATION_DEBIT, "1")
 	c.Account = account
 	return c
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -16,46 +17,64 @@ import (
 	"github.com/hotledger/hotledger/schemas/topics"
 )
 
-// Hot is what a load of one account took.
-type Hot struct {
+// Load is what a load took.
+type Load struct {
 	PerSecond float64       // commands
 	CPU       time.Duration // of this process: writer, load, and Kafka where it is embedded
+	Redis     time.Duration // of Redis' CPU
 	Bytes     int           // of all events, keys and values
 }
 
 // HotAccount measures the whole path on one account: from the first command in Kafka to the last event committed in Kafka, with the writer,
 // Kafka, Redis and the load on the same cores. Then every event is read back: linked, one per command, the balance right.
-func HotAccount(ctx context.Context, environ []string, count int) (Hot, error) {
-	rounds, err := hotRounds(ctx, environ, count, 1)
-	return rounds[0], err
+func HotAccount(ctx context.Context, environ []string, rdb *redis.Client, count int) (Load, error) {
+	var measured Load
+	bytes, err := hotRounds(ctx, environ, rdb, count, 1, func(_ int, l Load) { measured = l })
+	measured.Bytes = bytes
+	return measured, err
 }
 
-// hotRounds is HotAccount, again and again on the same account, so that Redis remembers and the log holds ever more. Bytes are those of all rounds.
-func hotRounds(ctx context.Context, environ []string, count, rounds int) (_ []Hot, err error) {
-	measured := make([]Hot, rounds)
+// hotRounds is HotAccount, again and again on the same account, so that Redis remembers and the log holds ever more. It tells what each round took, and
+// returns the bytes of all.
+func hotRounds(ctx context.Context, environ []string, rdb *redis.Client, count, rounds int, took func(round int, l Load)) (bytes int, err error) {
 	p, err := startPath(ctx, environ, 1, count)
 	if err != nil {
-		return measured, err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
 	load := p.load(hotAccount)
 	if err := load.fund(ctx, hotAccount); err != nil { // the writer owns its shards and is warm
-		return measured, err
+		return 0, err
 	}
-	for i := range measured {
+	for i := range rounds {
 		records, err := load.records(count, func(n int) *ledgerv1.Command { return debit(i*count+n, hotAccount) })
 		if err != nil {
-			return measured, err
+			return 0, err
 		}
-		start, cpu := time.Now(), processCPU()
-		if err := load.push(ctx, records, (i+1)*count+2); err != nil {
-			return measured, err
+		measured, err := load.measure(ctx, rdb, records, (i+1)*count+2)
+		if err != nil {
+			return 0, err
 		}
-		measured[i] = Hot{PerSecond: float64(count) / time.Since(start).Seconds(), CPU: processCPU() - cpu}
+		took(i+1, measured)
 	}
 	found, err := load.verifyHot(ctx, p, hotAccount, count*rounds)
-	measured[0].Bytes = found.bytes
-	return measured, err
+	return found.bytes, err
+}
+
+// measure pushes records, until so many commands of the shard are committed in all.
+func (l hotLoad) measure(ctx context.Context, rdb *redis.Client, records []*kgo.Record, committed int) (Load, error) {
+	start, cpu := time.Now(), processCPU()
+	before, err := redisCPU(ctx, rdb)
+	if err != nil {
+		return Load{}, err
+	}
+	if err := l.push(ctx, records, committed); err != nil {
+		return Load{}, err
+	}
+	h := Load{PerSecond: float64(len(records)) / time.Since(start).Seconds(), CPU: processCPU() - cpu}
+	after, err := redisCPU(ctx, rdb)
+	h.Redis = after - before
+	return h, err
 }
 
 // hotLoad loads one shard.
@@ -144,7 +163,16 @@ func pause(ctx context.Context) error {
 
 // verifyHot reads back what fund and debits of 1 left.
 func (l hotLoad) verifyHot(ctx context.Context, p *path, account string, count int) (log, error) {
-	found, err := l.readBack(ctx, p.cfg.Kafka, count+2)
+	open, credit := openAndFund(account)
+	found, err := l.readBack(ctx, p.cfg.Kafka, count+2, func(i int) string {
+		switch i {
+		case 0:
+			return open.GetCommandId()
+		case 1:
+			return credit.GetCommandId()
+		}
+		return debitID(i - 2)
+	})
 	if b := found.books[account]; err == nil && (b == nil || b.balance != int64(hotFunds-count) || b.sequence != uint64(count+2)) {
 		err = fmt.Errorf("account %s: %+v after %d debits", account, b, count)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -102,7 +103,7 @@ type waits struct {
 
 // run sends for so long at a rate, and returns when every outcome is there.
 func (c *caller) run(ctx context.Context, rate float64, lasting time.Duration) (waits, error) {
-	const nap = 200 * time.Microsecond
+	nap := syscall.NsecToTimespec(200_000)
 	sent, result, failed := make(chan due, inFlight), make(chan waits, 1), make(chan error, 1)
 	go func() { // ends when sent is closed
 		w, err := c.collect(ctx, sent)
@@ -125,7 +126,9 @@ func (c *caller) run(ctx context.Context, rate float64, lasting time.Duration) (
 				c.sent++
 				sent <- due{p, at}
 			}
-			time.Sleep(nap)
+			if err := syscall.Nanosleep(&nap, nil); err != nil && !errors.Is(err, syscall.EINTR) { // Go's timers are as coarse as a millisecond
+				return err
+			}
 		}
 	}
 	err := send()

@@ -22,9 +22,11 @@ const (
 
 func manyName(i int) string { return fmt.Sprintf("account-%07d", i) }
 
+func openingID(i int) string { return "open-" + strconv.Itoa(i) }
+
 // opening number i opens an account that may be overdrawn.
 func opening(i int) *ledgerv1.Command {
-	c := command("open-"+strconv.Itoa(i), ledgerv1.Operation_OPERATION_OPEN, "")
+	c := command(openingID(i), ledgerv1.Operation_OPERATION_OPEN, "")
 	c.Account, c.Open = manyName(i), &ledgerv1.OpenTerms{Floor: strconv.Itoa(-overdraft)}
 	return c
 }
@@ -42,42 +44,45 @@ func uniform(accounts int) func() string {
 }
 
 // ZipfAccounts measures the whole path like HotAccount, over many accounts that were opened before.
-func ZipfAccounts(ctx context.Context, environ []string, accounts, count int) (perSecond float64, err error) {
+func ZipfAccounts(ctx context.Context, environ []string, rdb *redis.Client, accounts, count int) (measured Load, err error) {
 	p, err := startPath(ctx, environ, 1, max(accounts, count))
 	if err != nil {
-		return 0, err
+		return measured, err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
 	load := p.load(manyName(0)) // the one shard
 	openings, err := load.records(accounts, opening)
 	if err != nil {
-		return 0, err
+		return measured, err
 	}
 	if err := load.push(ctx, openings, accounts); err != nil {
-		return 0, err
+		return measured, err
 	}
 	pick := zipf(accounts)
 	debits, err := load.records(count, func(i int) *ledgerv1.Command { return debit(i, pick()) })
 	if err != nil {
-		return 0, err
+		return measured, err
 	}
-	start := time.Now()
-	if err := load.push(ctx, debits, accounts+count); err != nil {
-		return 0, err
+	if measured, err = load.measure(ctx, rdb, debits, accounts+count); err != nil {
+		return measured, err
 	}
-	took := time.Since(start)
-	found, err := load.readBack(ctx, p.cfg.Kafka, accounts+count)
+	found, err := load.readBack(ctx, p.cfg.Kafka, accounts+count, func(i int) string {
+		if i < accounts {
+			return openingID(i)
+		}
+		return debitID(i - accounts)
+	})
 	if err != nil {
-		return 0, err
+		return measured, err
 	}
 	total := int64(0)
 	for _, b := range found.books {
 		total += b.balance
 	}
 	if len(found.books) != accounts || total != -int64(count) {
-		return 0, fmt.Errorf("%d accounts, %d in all, after %d debits", len(found.books), total, count)
+		return measured, fmt.Errorf("%d accounts, %d in all, after %d debits", len(found.books), total, count)
 	}
-	return float64(count) / took.Seconds(), nil
+	return measured, nil
 }
 
 // Grown measures apply.lua on a shard that has so many accounts and remembers as many ids, or more: debits from all of them alike, then by Zipf.

@@ -115,17 +115,17 @@ type log struct {
 	bytes int
 }
 
-// readBack reads that many events of the shard. Each must be linked to the one before, be the only one of its command, and change its account
-// from where the one before left it.
-func (l hotLoad) readBack(ctx context.Context, cfg kafka.Config, count int) (log, error) {
+// readBack reads that many events of the shard. Each must be linked to the one before, be the one of the command that was sent in its place (by
+// number, from 0), and change its account from where the one before left it.
+func (l hotLoad) readBack(ctx context.Context, cfg kafka.Config, count int, sent func(i int) string) (log, error) {
 	found := log{books: map[string]*book{}}
 	reader, err := kafka.NewClient(cfg, zap.NewNop(), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topics.Events: {l.shard: kgo.NewOffset().AtStart()}}))
 	if err != nil {
 		return found, err
 	}
 	defer reader.Close()
-	link, seen := lua.FirstLink, make(map[string]bool, count)
-	for len(seen) < count {
+	link := lua.FirstLink
+	for link.Position < uint64(count) {
 		fetches := reader.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
 			return found, err
@@ -135,14 +135,16 @@ func (l hotLoad) readBack(ctx context.Context, cfg kafka.Config, count int) (log
 			if err := proto.Unmarshal(r.Value, e); err != nil {
 				return found, err
 			}
+			o := e.GetOutcome()
+			if expected := sent(int(link.Position)); o.GetCommandId() != expected {
+				return found, fmt.Errorf("event %d is of %s, sent was %s", o.GetPosition(), o.GetCommandId(), expected)
+			}
 			if link, err = lua.LinkAfter(link, e); err != nil {
 				return found, err
 			}
-			o := e.GetOutcome()
-			if seen[o.GetCommandId()] || !found.take(o) {
+			if !found.take(o) {
 				return found, fmt.Errorf("event %d of %s is wrong", o.GetPosition(), o.GetCommandId())
 			}
-			seen[o.GetCommandId()] = true
 			found.bytes += len(r.Value) + len(r.Key)
 		}
 	}

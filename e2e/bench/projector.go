@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
 	"github.com/hotledger/hotledger/chassis/run"
@@ -47,7 +48,9 @@ func Projector(ctx context.Context, events int) (_ Projected, err error) {
 	}
 	defer func() { err = errors.Join(err, engines.Close()) }()
 	engines.Environ = append(engines.Environ, "KAFKA_BROKERS="+strings.Join(broker.Addrs(), ","))
-	if _, err := HotAccount(ctx, engines.Environ, events-2); err != nil { // and what opens and funds it
+	rdb := redis.NewClient(&redis.Options{Addr: engines.Redis.Addr()})
+	defer func() { err = errors.Join(err, rdb.Close()) }()
+	if _, err := HotAccount(ctx, engines.Environ, rdb, events-2); err != nil { // and what opens and funds it
 		return Projected{}, err
 	}
 	ledger, err := stack.Connect(engines, zap.NewNop())

@@ -98,7 +98,7 @@ func Run(ctx context.Context, size Size, only []string, out io.Writer) error {
 }
 
 // with starts engines of one step's own, and ends them after it.
-func (b *bench) with(ctx context.Context, o stack.Options, measure func(*stack.Engines) error) (err error) {
+func with(ctx context.Context, o stack.Options, measure func(*stack.Engines) error) (err error) {
 	if o.Dir, err = os.MkdirTemp("", "hotledger-bench-"); err != nil {
 		return err
 	}
@@ -109,6 +109,15 @@ func (b *bench) with(ctx context.Context, o stack.Options, measure func(*stack.E
 	}
 	defer func() { err = errors.Join(err, engines.Close()) }()
 	return measure(engines)
+}
+
+// withRedis is with, and a client of the Redis.
+func withRedis(ctx context.Context, o stack.Options, measure func(*stack.Engines, *redis.Client) error) error {
+	return with(ctx, o, func(e *stack.Engines) error {
+		rdb := redis.NewClient(&redis.Options{Addr: e.Redis.Addr()})
+		defer func() { _ = rdb.Close() }()
+		return measure(e, rdb)
+	})
 }
 
 func (b *bench) literature(ctx context.Context) error {
@@ -136,39 +145,47 @@ func (b *bench) apply(ctx context.Context) error {
 }
 
 func (b *bench) hotAccount(ctx context.Context) error {
-	return b.with(ctx, onePath, func(e *stack.Engines) error {
-		rdb := redis.NewClient(&redis.Options{Addr: e.Redis.Addr()})
-		defer func() { _ = rdb.Close() }()
-		hot, err := HotAccount(ctx, e.Environ, b.size.Commands)
+	return withRedis(ctx, onePath, func(e *stack.Engines, rdb *redis.Client) error {
+		hot, err := HotAccount(ctx, e.Environ, rdb, b.size.Commands)
 		if err != nil {
 			return err
 		}
-		spent, err := redisCPU(ctx, rdb)
 		b.report.Add(Figure{Name: "hot_account", Value: hot.PerSecond, Unit: "commands/s", Reference: "literature_script"})
 		b.report.Add(Figure{Name: "hot_account_beside_postgres", Value: hot.PerSecond, Unit: "commands/s", Reference: "postgres_for_update"})
-		b.report.Add(Figure{Name: "hot_account_redis", Value: float64(spent.Microseconds()) / float64(b.size.Commands), Unit: "us/command"})
-		b.report.Add(Figure{Name: "hot_account_go", Value: float64(hot.CPU.Microseconds()) / float64(b.size.Commands), Unit: "us/command"})
+		b.unitCosts("hot_account", hot)
 		b.report.Add(Figure{Name: "hot_account_event", Value: float64(hot.Bytes) / float64(b.size.Commands+2), Unit: "bytes"})
-		return err
-	})
-}
-
-// log measures the hot account as its log, and what Redis remembers of it, grow.
-func (b *bench) log(ctx context.Context) error {
-	return b.with(ctx, onePath, func(e *stack.Engines) error {
-		rounds, err := hotRounds(ctx, e.Environ, b.size.Commands, b.size.Rounds)
-		if err != nil {
-			return err
-		}
-		first, last := "log_"+short(b.size.Commands), "log_"+short(b.size.Commands*b.size.Rounds)
-		b.report.Add(Figure{Name: first, Value: rounds[0].PerSecond, Unit: "commands/s"})
-		b.report.Add(Figure{Name: last, Value: rounds[b.size.Rounds-1].PerSecond, Unit: "commands/s", Reference: first})
 		return nil
 	})
 }
 
-// onePath is what the whole path on one shard needs.
-var onePath = stack.Options{Shards: 1, Kafka: true, Redis: true}
+// unitCosts are the CPU of a load, per command.
+func (b *bench) unitCosts(name string, l Load) {
+	perCommand := func(spent time.Duration) float64 { return float64(spent.Microseconds()) / float64(b.size.Commands) }
+	b.report.Add(Figure{Name: name + "_redis", Value: perCommand(l.Redis), Unit: "us/command"})
+	b.report.Add(Figure{Name: name + "_go", Value: perCommand(l.CPU), Unit: "us/command"})
+}
+
+// log measures the hot account as its log, and what Redis remembers of it, grow.
+func (b *bench) log(ctx context.Context) error {
+	return withRedis(ctx, onePath, func(e *stack.Engines, rdb *redis.Client) error {
+		first, last := "log_"+short(b.size.Commands), "log_"+short(b.size.Commands*b.size.Rounds)
+		_, err := hotRounds(ctx, e.Environ, rdb, b.size.Commands, b.size.Rounds, func(round int, l Load) {
+			switch round {
+			case 1:
+				b.report.Add(Figure{Name: first, Value: l.PerSecond, Unit: "commands/s"})
+			case b.size.Rounds:
+				b.report.Add(Figure{Name: last, Value: l.PerSecond, Unit: "commands/s", Reference: first})
+			}
+		})
+		return err
+	})
+}
+
+// What the whole path on one shard needs, on either Kafka.
+var (
+	onePath    = stack.Options{Shards: 1, Kafka: true, Redis: true}
+	apachePath = stack.Options{Shards: 1, Kafka: true, Redis: true, Apache: true}
+)
 
 func (b *bench) memory(ctx context.Context) error {
 	account, id, err := Memory(ctx, b.rdb, b.size.Kept)
@@ -209,12 +226,13 @@ func short(n int) string {
 }
 
 func (b *bench) zipf(ctx context.Context) error {
-	return b.with(ctx, onePath, func(e *stack.Engines) error {
-		value, err := ZipfAccounts(ctx, e.Environ, b.size.Accounts, b.size.Commands)
+	return withRedis(ctx, onePath, func(e *stack.Engines, rdb *redis.Client) error {
+		zipf, err := ZipfAccounts(ctx, e.Environ, rdb, b.size.Accounts, b.size.Commands)
 		if err != nil {
 			return err
 		}
-		b.report.Add(Figure{Name: "zipf_accounts", Value: value, Unit: "commands/s", Reference: "hot_account"})
+		b.report.Add(Figure{Name: "zipf_accounts", Value: zipf.PerSecond, Unit: "commands/s", Reference: "hot_account"})
+		b.unitCosts("zipf_accounts", zipf)
 		return nil
 	})
 }
@@ -223,12 +241,10 @@ func (b *bench) latency(ctx context.Context) error {
 	measure := func(kafka string) func(*stack.Engines) error {
 		return func(e *stack.Engines) error { return Latency(ctx, e.Environ, kafka, b.size.Lasting, b.report) }
 	}
-	if err := b.with(ctx, onePath, measure("kfake")); err != nil || !b.size.Apache {
+	if err := with(ctx, onePath, measure("kfake")); err != nil || !b.size.Apache {
 		return err
 	}
-	apache := onePath
-	apache.Apache = true
-	return b.with(ctx, apache, measure("apache"))
+	return with(ctx, apachePath, measure("apache"))
 }
 
 func (b *bench) projector(ctx context.Context) error {

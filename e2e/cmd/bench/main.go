@@ -19,6 +19,7 @@ func start(ctx context.Context, args []string) error {
 	quick := false
 	var only []string
 	var compared []int
+	logged := 0
 	var profile string
 	command := &cobra.Command{
 		Use: "bench", Short: "Print figures: name value unit ratio reference", Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
@@ -39,7 +40,12 @@ func start(ctx context.Context, args []string) error {
 					return err
 				}
 			}
-			if len(compared) > 0 {
+			if logged > 0 {
+				if err := bench.Log(cmd.Context(), logged, bench.NewReport(os.Stdout)); err != nil {
+					return err
+				}
+			}
+			if len(compared) > 0 || logged > 0 {
 				return nil
 			}
 			return bench.Run(cmd.Context(), size, only, os.Stdout)
@@ -48,6 +54,7 @@ func start(ctx context.Context, args []string) error {
 	command.Flags().BoolVar(&quick, "quick", false, "short runs, for a look and for CI")
 	command.Flags().StringSliceVar(&only, "only", nil, "these steps alone, such as latency,projector")
 	command.Flags().IntSliceVar(&compared, "reconcile", nil, "reconciliations of so many accounts, and nothing else")
+	command.Flags().IntVar(&logged, "log", 0, "the hot account on Apache Kafka until its log has so many events, such as 50000000, and nothing else")
 	command.Flags().StringVar(&profile, "profile", "", "file for a CPU profile of this process, for go tool pprof: the writer, the load and the embedded Kafka, or the projector")
 	command.SetArgs(args)
 	return command.ExecuteContext(ctx)
