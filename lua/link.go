@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
@@ -14,24 +13,46 @@ import (
 // Link is a place in the log: every event is linked to the one before. Redis has no part in it; where it stands is a Head.
 type Link struct {
 	Position uint64 // gap-free per shard, from 1; 0 before the first event
-	Chain    string // hash over all events up to Position, 40 hex digits
+	Chain    Chain
+}
+
+// Chain is a hash over all events up to a position. What is hashed, and what databases keep of how far a log was read, are its 40 hex digits.
+type Chain [sha1.Size]byte
+
+// noChain is what an event carries whose chain has another length: the chain of no event, and not that of FirstLink.
+var noChain = Chain(bytes.Repeat([]byte{0xff}, sha1.Size))
+
+func (c Chain) String() string { return hex.EncodeToString(c[:]) }
+
+// Scan implements sql.Scanner. It reads the hex digits.
+func (c *Chain) Scan(from any) error {
+	digits, isText := from.(string)
+	if !isText || len(digits) != hex.EncodedLen(len(c)) {
+		return fmt.Errorf("chain %v has not %d hex digits", from, hex.EncodedLen(len(c)))
+	}
+	if _, err := hex.Decode(c[:], []byte(digits)); err != nil {
+		return fmt.Errorf("chain %q: %w", digits, err)
+	}
+	return nil
 }
 
 // FirstLink is before the first event of a shard.
-var FirstLink = Link{Position: 0, Chain: strings.Repeat("0", 2*sha1.Size)}
+var FirstLink = Link{}
 
-// linkBytes has room for what most links hash, and for most outcome records.
+// linkBytes has room for what most links hash.
 const linkBytes = 512
 
-// next is the link of one more event, and its chain as it is hashed: of the chain before, the command's id, its fingerprint, which stands for
-// the account and all else that the command says, and the outcome record.
-func (l Link) next(commandID string, fingerprint []byte, record []byte) (Link, [sha1.Size]byte) {
-	var room [linkBytes]byte
-	text := append(room[:0], l.Chain...)
-	text = append(append(text, commandID...), '\n')
-	text = append(append(text, fingerprint...), record...)
-	sum := sha1.Sum(text) //nolint:gosec // see above
-	return Link{Position: l.Position + 1, Chain: string(hex.AppendEncode(room[:0], sum[:]))}, sum
+// text begins what the next link hashes: the chain before, the command's id, and its fingerprint, which stands for the account and all else that
+// the command says. What follows is the outcome record.
+func (l Link) text(room []byte, commandID string, fingerprint []byte) []byte {
+	room = hex.AppendEncode(room, l.Chain[:])
+	room = append(append(room, commandID...), '\n')
+	return append(room, fingerprint...)
+}
+
+// next is the link of one more event, of which text is hashed.
+func (l Link) next(text []byte) Link {
+	return Link{Position: l.Position + 1, Chain: sha1.Sum(text)} //nolint:gosec // see above
 }
 
 func (l Link) String() string { return fmt.Sprintf("%d:%.12s", l.Position, l.Chain) }
@@ -43,14 +64,20 @@ var ErrChainBroken = errors.New("chain broken")
 // hashed again from the fields of the event.
 func LinkAfter(before Link, e *ledgerv1.Event) (Link, error) {
 	var room [linkBytes]byte
-	return linkAfter(before, e, appendOutcome(room[:0], e.GetOutcome()))
+	return before.checked(e, appendOutcome(before.text(room[:0], e.GetOutcome().GetCommandId(), e.GetFingerprint()), e.GetOutcome()))
 }
 
 // linkAfter is LinkAfter with the event's outcome record, so that nobody makes it twice.
 func linkAfter(before Link, e *ledgerv1.Event, record []byte) (Link, error) {
+	var room [linkBytes]byte
+	return before.checked(e, append(before.text(room[:0], e.GetOutcome().GetCommandId(), e.GetFingerprint()), record...))
+}
+
+// checked is the link after the event, of which text is hashed, if the event follows the link.
+func (l Link) checked(e *ledgerv1.Event, text []byte) (Link, error) {
 	o := e.GetOutcome()
-	if o.GetPosition() != before.Position+1 {
-		return Link{}, fmt.Errorf("%w: position %d follows %d", ErrChainBroken, o.GetPosition(), before.Position)
+	if o.GetPosition() != l.Position+1 {
+		return Link{}, fmt.Errorf("%w: position %d follows %d", ErrChainBroken, o.GetPosition(), l.Position)
 	}
 	if len(e.GetFingerprint()) != len(Fingerprint{}) {
 		return Link{}, fmt.Errorf("%w: fingerprint of %d bytes at position %d", ErrChainBroken, len(e.GetFingerprint()), o.GetPosition())
@@ -62,8 +89,8 @@ func linkAfter(before Link, e *ledgerv1.Event, record []byte) (Link, error) {
 	if n := len(e.GetHead()); n != 0 && n != sha1.Size {
 		return Link{}, fmt.Errorf("%w: head of %d bytes at position %d", ErrChainBroken, n, o.GetPosition())
 	}
-	after, sum := before.next(o.GetCommandId(), e.GetFingerprint(), record)
-	if !bytes.Equal(e.GetChain(), sum[:]) {
+	after := l.next(text)
+	if !bytes.Equal(e.GetChain(), after.Chain[:]) {
 		return Link{}, fmt.Errorf("%w: position %d of shard %d carries %x, its content gives %s", ErrChainBroken, o.GetPosition(), o.GetShard(), e.GetChain(), after.Chain)
 	}
 	return after, nil
@@ -71,7 +98,11 @@ func linkAfter(before Link, e *ledgerv1.Event, record []byte) (Link, error) {
 
 // LinkOf is the link that an event of the log carries.
 func LinkOf(e *ledgerv1.Event) Link {
-	return Link{Position: e.GetOutcome().GetPosition(), Chain: hex.EncodeToString(e.GetChain())}
+	link := Link{Position: e.GetOutcome().GetPosition(), Chain: noChain}
+	if len(e.GetChain()) == sha1.Size {
+		link.Chain = Chain(e.GetChain())
+	}
+	return link
 }
 
 // Point is a place in the log where a call ends: Redis can stand there.
@@ -98,10 +129,11 @@ func (l Link) Event(c Command, d Decision) (*ledgerv1.Event, Link, error) {
 	made := &struct { // in one piece of memory
 		event       ledgerv1.Event
 		fingerprint Fingerprint
-		chain       [sha1.Size]byte
+		chain       Chain
 	}{fingerprint: c.Fingerprint}
 	event := &made.event
-	l, made.chain = l.next(c.GetCommandId(), made.fingerprint[:], append(room[:0], d.Record...))
+	l = l.next(append(l.text(room[:0], c.GetCommandId(), made.fingerprint[:]), d.Record...))
+	made.chain = l.Chain
 	event.Outcome, event.Chain, event.Fingerprint, event.Command = d.Outcome, made.chain[:], made.fingerprint[:], c.Command
 	var err error
 	if d.Head != (Head{}) {
@@ -120,9 +152,8 @@ func (l Link) Append(events ...*ledgerv1.Event) (Link, error) {
 		if len(e.GetFingerprint()) != len(Fingerprint{}) {
 			return Link{}, fmt.Errorf("%w: fingerprint of %d bytes at position %d", ErrChainBroken, len(e.GetFingerprint()), o.GetPosition())
 		}
-		var chain [sha1.Size]byte
-		l, chain = l.next(o.GetCommandId(), e.GetFingerprint(), appendOutcome(nil, o))
-		e.Chain = chain[:]
+		l = l.next(appendOutcome(l.text(nil, o.GetCommandId(), e.GetFingerprint()), o))
+		e.Chain = bytes.Clone(l.Chain[:])
 	}
 	return l, nil
 }

@@ -221,3 +221,29 @@ func TestAnAnswerThatDoesNotFitItsCallIsNoResult(t *testing.T) {
 		}
 	}
 }
+
+func TestAChainIsReadFromItsDigits(t *testing.T) {
+	t.Parallel()
+	want := Chain{0: 0xab, 19: 0x01}
+	var got Chain
+	if err := got.Scan(want.String()); err != nil || got != want {
+		t.Errorf("%s is read as %s: %v", want, got, err)
+	}
+	for what, from := range map[string]any{"39 digits": want.String()[1:], "42 digits": want.String() + "00", "other digits": strings.Repeat("g", 40), "nothing": "", "bytes": want[:], "null": nil} {
+		if err := new(Chain).Scan(from); err == nil {
+			t.Errorf("%s are a chain", what)
+		}
+	}
+}
+
+func TestAChainOfAnotherLengthIsThatOfNoLink(t *testing.T) {
+	t.Parallel()
+	for _, chain := range [][]byte{nil, {}, make([]byte, 19), make([]byte, 21)} {
+		if link := LinkOf(&ledgerv1.Event{Chain: chain}); link == FirstLink {
+			t.Errorf("a chain of %d bytes leads to %s", len(chain), link)
+		}
+	}
+	if link := LinkOf(&ledgerv1.Event{Chain: make([]byte, 20)}); link != FirstLink {
+		t.Errorf("no events lead to %s", link)
+	}
+}

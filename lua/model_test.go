@@ -23,7 +23,7 @@ type model struct {
 	outcomes   map[string]*modelOutcome
 	position   int
 	chain      string // of the calls
-	link       string // of the outcomes
+	link       Chain  // of the outcomes
 }
 
 type modelAccount struct {
@@ -61,7 +61,7 @@ type modelLeg struct {
 
 func newModel(generation string) *model {
 	const start = "0000000000000000000000000000000000000000"
-	return &model{generation: generation, accounts: map[string]*modelAccount{}, holds: map[string]*modelHold{}, outcomes: map[string]*modelOutcome{}, chain: start, link: start}
+	return &model{generation: generation, accounts: map[string]*modelAccount{}, holds: map[string]*modelHold{}, outcomes: map[string]*modelOutcome{}, chain: start}
 }
 
 func number(s string) *big.Int {
@@ -144,8 +144,7 @@ func (m *model) decide(c *ledgerv1.Command, refusal string, now time.Time) strin
 	m.position++
 	o.record = fmt.Sprintf("%d %d %s %s %s%s", m.position, now.UnixMilli(), word, delta, record, tail)
 	fingerprint := FingerprintOf(c)
-	hash := sha1.Sum(fmt.Appendf(nil, "%s%s\n%s%s", m.link, c.GetCommandId(), fingerprint[:], o.record))
-	m.link = hex.EncodeToString(hash[:])
+	m.link = sha1.Sum(fmt.Appendf(nil, "%s%s\n%s%s", m.link, c.GetCommandId(), fingerprint[:], o.record))
 	m.outcomes[c.GetCommandId()] = o
 	return o.record
 }

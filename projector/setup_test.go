@@ -208,7 +208,7 @@ func (b *bench) checkRows(shards ...int32) {
 		if rows != want || distinct != want || first != 1 || last != want {
 			b.t.Fatalf("shard %d: %d rows, %d positions from %d to %d, want 1 to %d once each", shard, rows, distinct, first, last, want)
 		}
-		if balance != b.ledger.balance[shard] || delta != balance || chain != head.Chain {
+		if balance != b.ledger.balance[shard] || delta != balance || chain != head.Chain.String() {
 			b.t.Fatalf("shard %d: balance %d, sum %d, chain %s; want %d and %s", shard, balance, delta, chain, b.ledger.balance[shard], head.Chain)
 		}
 	}

@@ -84,7 +84,7 @@ func (r *reconciliation) writeMarks(ctx context.Context) error {
 	}
 	err := r.insert(ctx, "INSERT INTO log_marks (shard, run_id, position, chain, next_offset, at)", func(batch driver.Batch) error {
 		for shard, read := range r.readings {
-			if err := batch.Append(uint16(shard), r.id, read.end.link.Position, read.end.link.Chain, read.end.offset, r.now()); err != nil {
+			if err := batch.Append(uint16(shard), r.id, read.end.link.Position, read.end.link.Chain.String(), read.end.offset, r.now()); err != nil {
 				return err
 			}
 		}

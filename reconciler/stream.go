@@ -45,9 +45,6 @@ const logBreaksMax = 100
 // readStream reads a shard's log from a mark up to a position, and recomputes every link of the chain, every effect, and a checksum
 // of what each event should be in ClickHouse. Memory: one number per 4,096 events.
 func (r *reconciliation) readStream(ctx context.Context, shard int, from mark, to uint64) (*reading, error) {
-	if from.link.Chain == "" {
-		from.link = lua.FirstLink
-	}
 	read := &reading{shard: shard, from: from, end: from, stretches: map[uint64]*stretch{}}
 	if from.link.Position >= to {
 		return read, nil
@@ -117,6 +114,6 @@ func (read *reading) report(class Class, e *ledgerv1.Event, detail string) {
 	o := e.GetOutcome()
 	read.breaks = append(read.breaks, &Break{
 		Class: class, Shard: read.shard, Account: strings.Clone(o.GetAccount()), Action: Stop, Detail: detail, Unit: strings.Clone(o.GetAfter().GetUnit()),
-		From: o.GetPosition(), To: o.GetPosition(), evidence: []string{strconv.FormatUint(o.GetPosition(), 10), lua.LinkOf(e).Chain},
+		From: o.GetPosition(), To: o.GetPosition(), evidence: []string{strconv.FormatUint(o.GetPosition(), 10), lua.LinkOf(e).Chain.String()},
 	})
 }
