@@ -18,10 +18,37 @@ type Fingerprint [16]byte
 
 const accountBytes = 6
 
+// accountHash is an account's part of the fingerprints of its commands.
+type accountHash [accountBytes]byte
+
+func hashOfAccount(account string) accountHash {
+	var room [128]byte // for most accounts
+	sum := sha256.Sum256(append(room[:0], account...))
+	return accountHash(sum[:])
+}
+
+// Fingerprints are made of commands that come one after the other: where neighbours are on the same account, it is hashed once.
+type Fingerprints struct {
+	account []byte // the last one; empty before the first
+	hash    accountHash
+}
+
+// Of is FingerprintOf.
+func (f *Fingerprints) Of(c *ledgerv1.Command) Fingerprint {
+	if account := c.GetAccount(); account == "" || account != string(f.account) {
+		f.account, f.hash = append(f.account[:0], account...), hashOfAccount(account)
+	}
+	return f.hash.fingerprint(c)
+}
+
 // FingerprintOf hashes the fields that say what the command does, each with its length, in a fixed order, so that the encoding
 // of the message (field order, unknown fields, map order) does not matter. Left out is what describes the request alone:
 // requested_at, source, reply_to, traceparent, and of a repair the run and the break that asked for it.
 func FingerprintOf(c *ledgerv1.Command) Fingerprint {
+	return hashOfAccount(c.GetAccount()).fingerprint(c)
+}
+
+func (account accountHash) fingerprint(c *ledgerv1.Command) Fingerprint {
 	var room [512]byte // for most commands; hashing many small pieces costs more than copying them
 	p := hashed(room[:0])
 	p = p.text(c.GetAccount())
@@ -65,7 +92,7 @@ func FingerprintOf(c *ledgerv1.Command) Fingerprint {
 		p = p.snapshot(r.GetLog())
 		p = p.text(r.GetGeneration())
 	}
-	whole, account := sha256.Sum256(p), sha256.Sum256(append(p[:0], c.GetAccount()...))
+	whole := sha256.Sum256(p)
 	var f Fingerprint
 	copy(f[:accountBytes], account[:])
 	copy(f[accountBytes:], whole[:])

@@ -164,6 +164,18 @@ func TestFingerprintsNeverChange(t *testing.T) {
 	}
 }
 
+func TestFingerprintsAreTheSameInEveryOrder(t *testing.T) {
+	t.Parallel()
+	var one Fingerprints
+	for _, account := range []string{"", "alice", "alice", "", "", "bob", "alice", "alice and bob", "alice", strings.Repeat("long", 50), strings.Repeat("long", 50), ""} {
+		c := full()
+		c.Account = account
+		if got, want := one.Of(c), FingerprintOf(c); got != want {
+			t.Errorf("%x, not %x, for a command on %q", got, want, account)
+		}
+	}
+}
+
 func TestTheEncodingOfAMessageIsNotPartOfItsFingerprint(t *testing.T) {
 	t.Parallel()
 	want := FingerprintOf(full())

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/hotledger/hotledger/lua"
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
 
 // BenchmarkProject is the whole path of one shard: read a backlog from Kafka, check the chain, insert with fsync, commit.
@@ -31,8 +32,23 @@ func BenchmarkProject(b *testing.B) {
 
 // BenchmarkRow makes rows of events, checks and all, and a block of the rows: what the projector itself does.
 func BenchmarkRow(b *testing.B) {
+	for name, change := range map[string]func(*ledgerv1.Command){
+		"full": func(*ledgerv1.Command) {},
+		"hot": func(c *ledgerv1.Command) {
+			c.Reference, c.Metadata = "", nil
+		},
+	} {
+		b.Run(name, func(b *testing.B) { benchmarkRow(b, change) })
+	}
+}
+
+func benchmarkRow(b *testing.B, change func(*ledgerv1.Command)) {
+	b.Helper()
 	const events = 10_000
-	records := newLedger().records(b, events, 0)
+	ledger, records := newLedger(), make([]*kgo.Record, events)
+	for i := range records {
+		records[i] = recordOf(b, 0, ledger.event(0, change))
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		w := &worker{head: lua.FirstLink}

@@ -111,7 +111,7 @@ func (w *worker) project(b *batch, record *kgo.Record) error {
 		return w.halt(haltChain, "event at offset %d: %w", record.Offset, err)
 	}
 	// The chain covers the outcome and the fingerprint; only the fingerprint covers what the command says.
-	if fingerprint := lua.FingerprintOf(event.GetCommand()); fingerprint != lua.Fingerprint(event.GetFingerprint()) {
+	if fingerprint := w.fingerprints.Of(event.GetCommand()); fingerprint != lua.Fingerprint(event.GetFingerprint()) {
 		return w.halt(haltChain, "event at position %d, offset %d: the command it carries has the fingerprint %x, the event says %x",
 			head.Position, record.Offset, fingerprint, event.GetFingerprint())
 	}

@@ -26,13 +26,7 @@ const (
 // decode reads an event, which is valid until the next one and has its texts in the record. It checks what the table cannot: an event that does not say
 // what the ledger-writer always says is no event.
 func (d *decoder) decode(record *kgo.Record) (*ledgerv1.Event, error) {
-	event := &d.event
-	outcome, command := event.GetOutcome(), event.GetCommand()
-	event.Reset()
-	outcome.ResetVT()
-	command.ResetVT()
-	// Not ResetVT of the event, which takes them through pools. An event without one of them has an empty one now, and is refused below.
-	event.Outcome, event.Command = outcome, command
+	event := d.empty()
 	if err := event.UnmarshalVTUnsafe(record.Value); err != nil {
 		return nil, err
 	}
@@ -55,6 +49,25 @@ func (d *decoder) decode(record *kgo.Record) (*ledgerv1.Event, error) {
 		return nil, fmt.Errorf("event has no time of decision")
 	}
 	return event, nil
+}
+
+// empty empties the event, and keeps what it is made of. Reset would note for each message of which type it is, which is for reflection and takes a while, and
+// ResetVT goes through pools. An event without outcome or command has an empty one in the end, and decode refuses it.
+func (d *decoder) empty() *ledgerv1.Event {
+	event := &d.event
+	outcome, command := event.GetOutcome(), event.GetCommand()
+	if outcome == nil {
+		outcome, command = &ledgerv1.Outcome{}, &ledgerv1.Command{}
+	}
+	outcome.GetAfter().ReturnToVTPool() // whether there is a state says something: none is left here
+	for _, legs := range [...][]*ledgerv1.Leg{outcome.GetLegs(), command.GetLegs()} {
+		for _, leg := range legs {
+			leg.Reset()
+		}
+	}
+	*outcome, *command = ledgerv1.Outcome{Legs: outcome.GetLegs()[:0]}, ledgerv1.Command{Legs: command.GetLegs()[:0]}
+	*event = ledgerv1.Event{Outcome: outcome, Command: command}
+	return event
 }
 
 // calendar reads days, and remembers the last one: neighbours are of the same.

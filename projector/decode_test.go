@@ -25,6 +25,7 @@ func TestNothingOfAnEventIsInTheNextRow(t *testing.T) {
 		Command: &ledgerv1.Command{
 			CommandId: "full", Account: "a", Operation: ledgerv1.Operation_OPERATION_TRANSFER, Amount: "3", Currency: "EUR", CounterAccount: "c", Reference: "ref",
 			Description: "text", Metadata: map[string]string{"k": "v"}, EffectiveTime: at, Source: "s",
+			Legs: []*ledgerv1.Leg{{CounterAccount: "@v", Amount: "8"}, {CounterAccount: "@w", Amount: "9"}},
 		},
 		Chain: chain, Fingerprint: fingerprint, Head: chain,
 	}

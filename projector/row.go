@@ -48,17 +48,16 @@ const (
 	operationMax     = int32(ledgerv1.Operation_OPERATION_RETURN)
 )
 
-// read makes r the row of an event, valid as long as the event is. What the outcome says is taken from it, never from the command. Errors are amounts and days
+// read fills an empty row, valid as long as the event is. What the outcome says is taken from it, never from the command. Errors are amounts and days
 // that are none, and texts that nobody can read.
 func (d *decoder) read(r *row, record *kgo.Record, event *ledgerv1.Event) error {
 	o, c := event.GetOutcome(), event.GetCommand()
-	*r = row{
-		account: o.GetAccount(), commandID: o.GetCommandId(), transferAccount: o.GetTransferAccount(),
-		reference: c.GetReference(), description: c.GetDescription(), source: c.GetSource(), metadata: c.GetMetadata(),
-		position: o.GetPosition(), logOffset: uint64(record.Offset), logTime: record.Timestamp.UnixMilli(),
-		decidedAt: millis(o.GetDecidedAt()), operation: operationUnknown, status: uint8(o.GetStatus()),
-		fingerprint: event.GetFingerprint(), chain: event.GetChain(), head: headOf(event), unit: unitOf(o, c), legs: d.legs[:0],
-	}
+	// Field by field: a literal would be made beside r and copied, for there are many.
+	r.account, r.commandID, r.transferAccount = o.GetAccount(), o.GetCommandId(), o.GetTransferAccount()
+	r.reference, r.description, r.source, r.metadata = c.GetReference(), c.GetDescription(), c.GetSource(), c.GetMetadata()
+	r.position, r.logOffset, r.logTime = o.GetPosition(), uint64(record.Offset), record.Timestamp.UnixMilli()
+	r.decidedAt, r.operation, r.status = millis(o.GetDecidedAt()), operationUnknown, uint8(o.GetStatus())
+	r.fingerprint, r.chain, r.head, r.unit, r.legs = event.GetFingerprint(), event.GetChain(), headOf(event), unitOf(o, c), d.legs[:0]
 	if op := c.GetOperation(); int32(op) > operationUnknown && int32(op) <= operationMax {
 		r.operation = uint8(op)
 	}
@@ -98,12 +97,12 @@ func (d *decoder) read(r *row, record *kgo.Record, event *ledgerv1.Event) error 
 
 // readable checks what Protobuf demands of texts, for the generated decoder does not: readers of the table rely on it.
 func (r *row) readable() error {
-	for _, text := range [...]string{
-		r.account, r.commandID, r.counterAccount, r.unit, r.reference, r.description, r.source, r.accountStatus, r.holdID, r.holdCounterAccount,
-		r.reversedCommandID, r.transferAccount, r.transferTo,
+	for _, text := range [...]*string{
+		&r.account, &r.commandID, &r.counterAccount, &r.unit, &r.reference, &r.description, &r.source, &r.accountStatus, &r.holdID, &r.holdCounterAccount,
+		&r.reversedCommandID, &r.transferAccount, &r.transferTo,
 	} {
-		if text != "" && !utf8.ValidString(text) {
-			return fmt.Errorf("%q is not UTF-8", text)
+		if *text != "" && !utf8.ValidString(*text) {
+			return fmt.Errorf("%q is not UTF-8", *text)
 		}
 	}
 	for _, leg := range r.legs {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,6 +17,7 @@ import (
 // rows is a block of the table events, column by column, in the order of the log. It is filled once and sent as often as it takes.
 type rows struct {
 	n                                      int
+	room                                   int // rows, about; see grow
 	account, commandID, counterAccount     cells
 	reference, description                 cells
 	holdID, holdCounterAccount             cells
@@ -36,6 +38,9 @@ type rows struct {
 }
 
 func (r *rows) append(shard int32, e *row) {
+	if r.n >= r.room {
+		r.grow()
+	}
 	r.n++
 	r.account.text(e.account)
 	r.sequence.uint64(e.sequence)
@@ -98,6 +103,16 @@ var spare = sync.Pool{New: func() any {
 	return r
 }}
 
+// grow makes room for as many rows again, of the size of those before. append alone would grow each column by quarters, and copy every byte four times.
+func (r *rows) grow() {
+	r.room = max(2*r.n, 1024)
+	for _, c := range r.columns() {
+		for _, part := range c.parts {
+			*part = slices.Grow(*part, len(*part))
+		}
+	}
+}
+
 func newRows() *rows { return spare.Get().(*rows) } //nolint:forcetypeassert // nothing else is in there
 
 // free empties the columns for the next batch. Nobody may use r after it.
@@ -118,7 +133,7 @@ func (r *rows) words() []*words { return []*words{&r.reason, &r.unit, &r.account
 
 // close fills what is known only when the batch is cut.
 func (r *rows) close(to uint64) {
-	r.batchTo = r.batchTo[:0]
+	r.batchTo = slices.Grow(r.batchTo[:0], 8*r.n)
 	for range r.n {
 		r.batchTo.uint64(to)
 	}

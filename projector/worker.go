@@ -30,11 +30,12 @@ type worker struct {
 	reached    atomic.Int64    // next offset after the last row in ClickHouse; written by the worker, read by the lag
 
 	// Below: the worker's goroutine alone.
-	reader    *reader
-	decoder   decoder
-	tcp       bool     // ClickHouse is spoken to in its TCP protocol, for which the driver takes no block that is ready
-	committed mark     // what Kafka remembers
-	head      lua.Link // after the last row in ClickHouse
+	reader       *reader
+	decoder      decoder
+	fingerprints lua.Fingerprints
+	tcp          bool     // ClickHouse is spoken to in its TCP protocol, for which the driver takes no block that is ready
+	committed    mark     // what Kafka remembers
+	head         lua.Link // after the last row in ClickHouse
 	// unacknowledged: Kafka remembers an intent, or fewer rows than ClickHouse has.
 	unacknowledged bool
 }
