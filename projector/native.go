@@ -2,7 +2,7 @@ package projector
 
 import (
 	"encoding/binary"
-	"io"
+	"net"
 	"strings"
 	"sync"
 )
@@ -89,31 +89,15 @@ func (w *words) parts() []*cells { return []*cells{&w.head, &w.dictionary, &w.co
 
 // body is a block on its way to the server. Its sender may read on for a moment after it has given up: until Close, the block must not change.
 type body struct {
-	pieces [][]byte
-	closed chan struct{}
-	close  func()
+	net.Buffers // has WriteTo, by which pieces go out whole instead of through a small buffer
+	closed      chan struct{}
+	close       func()
 }
 
 func newBody(pieces [][]byte) *body {
-	b := &body{pieces: pieces, closed: make(chan struct{})}
+	b := &body{Buffers: pieces, closed: make(chan struct{})}
 	b.close = sync.OnceFunc(func() { close(b.closed) })
 	return b
-}
-
-// Read implements io.Reader.
-func (b *body) Read(p []byte) (int, error) {
-	n := 0
-	for n < len(p) && len(b.pieces) > 0 {
-		read := copy(p[n:], b.pieces[0])
-		n += read
-		if b.pieces[0] = b.pieces[0][read:]; len(b.pieces[0]) == 0 {
-			b.pieces = b.pieces[1:]
-		}
-	}
-	if n == 0 {
-		return 0, io.EOF
-	}
-	return n, nil
 }
 
 // Close implements io.Closer.
