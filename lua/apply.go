@@ -212,13 +212,15 @@ func (p *Prepared) prepare(window time.Duration) []any {
 	ids, rows := make([]any, n), make([]byte, 0, rowBytes*n)
 	accounts, asks := numbered{numbers: map[string]int{}}, numbered{numbers: map[string]int{}}
 	var ask []byte
+	var amount uint64
 	var units units
 	for i := range c.Commands {
 		command := &c.Commands[i]
 		ids[i] = &command.CommandId // a pointer fits into any, a text would be copied
-		ask = command.appendAsk(ask[:0], &units)
+		ask, amount = command.appendAsk(ask[:0], &units)
 		rows = binary.BigEndian.AppendUint16(rows, numberOf(&accounts, command.GetAccount()))
 		rows = binary.BigEndian.AppendUint16(rows, numberOf(&asks, ask))
+		rows = binary.BigEndian.AppendUint64(rows, amount/1e4<<16|amount%1e4)
 		rows = append(rows, command.Fingerprint[:]...)
 	}
 	args := make([]any, 4, fixedArgs+n+len(accounts.texts)+len(asks.texts))
@@ -229,8 +231,8 @@ func (p *Prepared) prepare(window time.Duration) []any {
 }
 
 const (
-	fixedArgs = 10                         // before the ids
-	rowBytes  = 2 + 2 + len(Fingerprint{}) // per command
+	fixedArgs = 10                             // before the ids
+	rowBytes  = 2 + 2 + 8 + len(Fingerprint{}) // per command
 )
 
 // numbered are texts by number, from 1, in the order in which they first come; at most CommandsMax.
@@ -257,9 +259,12 @@ func numberOf[T string | []byte](t *numbered, text T) uint16 {
 	return uint16(t.at)
 }
 
-// appendAsk writes what include/checks.lua understands: the same text for commands that ask for the same.
-func (c *Command) appendAsk(b []byte, units *units) []byte {
+// appendAsk writes what include/checks.lua understands: the same text for commands that ask for the same. The amount of debits and credits is not in it.
+func (c *Command) appendAsk(b []byte, units *units) (ask []byte, amount uint64) {
 	verb, terms, unit := c.verb(units)
+	if verb == debit || verb == credit {
+		amount = moved(c.GetAmount())
+	}
 	b = append(append(b, verb...), '\n')
 	b = append(append(b, unit...), '\n')
 	if c.GetDeadline() != nil {
@@ -273,7 +278,7 @@ func (c *Command) appendAsk(b []byte, units *units) []byte {
 	} else {
 		b = append(b, '-')
 	}
-	return append(append(b, '\n'), terms...)
+	return append(append(b, '\n'), terms...), amount
 }
 
 // send completes the arguments.

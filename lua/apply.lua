@@ -21,7 +21,8 @@
 --   6 asked      when the first of these commands was first asked for, ms since 1970
 --   7 through    "position chain" through which all old ones of them were looked up in ClickHouse, and not found; or nothing
 --   8 bodies     the commands as they were received, opaque, in their order; the outbox keeps them
---   9 rows       for each command the numbers of its account and of what it asks for, from 1, two bytes each, big-endian, and its fingerprint
+--   9 rows       for each command, big-endian: the numbers of its account and of what it asks for, from 1, two bytes each; the amount of a debit or
+--                credit, else 0, as its last four digits in two bytes after the others in six; its fingerprint
 --   10 accounts  how many accounts these are
 --   then 1 per command, at most 900 commands (Lua unpacks at most about 8,000 values):
 --   1 id
@@ -44,24 +45,28 @@ local believed_position, believed_chain, chain, now = ARGV[1], ARGV[2], ARGV[3],
 local window, asked, through = ARGV[5], ARGV[6], ARGV[7]
 local rows, accounts_given = ARGV[9], ARGV[10]
 local FIRST, WIDTH = 11, 1
-local ROW, ROW_BYTES = '>HHc16', 20
-local ARGV, generation, decide = ARGV, nil, nil -- a local is found faster than a global
+local ROW, ROW_BYTES = '>HHI6Hc16', 28
+local ARGV, match, format, generation, decide = ARGV, string.match, string.format, nil, nil -- a local is found faster than a global
 local last_id, last_account, asks = nil, nil, {} -- the last places in ARGV; what is asked for, by number
-local accounts, records, written = {}, nil, {} -- by number: accounts, false where there is none; their records as they were read, and as they will be
+local records, accounts, taken = nil, {}, {} -- by number: what is known of accounts as records, and taken apart, false where there is none; the numbers of the latter
+local states, changed = { ACCOUNTS, '', chain }, 3 -- the records to write, and where their list ends
 local decided = {} -- new outcomes by id
+local applied, debited, rejected = ' ' .. now .. ' applied ', ' ' .. now .. ' applied -', ' ' .. now .. ' '
 
--- @include amount text account checks window open debit credit hold reverse terms adjust repair verbs gather
+local head = {} -- as it was read
+local function stop(word, why, more) return { word, head[1] or '', head[2] or '', why, more } end
+local function invalid(why) return redis.error_reply('INVALID_ARGUMENT ' .. why) end
+
+-- @include amount text account checks window open hold reverse terms adjust repair verbs gather decide
 
 -- 1. the head, the arguments and the keys
-local head = redis.pcall('HMGET', HEAD, 'position', 'chain', 'generation', 'turned', 'begun', 'horizon', 'forgotten')
-if head.err then return { 'OUT_OF_SYNC', '', '', head.err } end
-local function stop(word, why, more) return { word, head[1] or '', head[2] or '', why, more } end
+head = redis.pcall('HMGET', HEAD, 'position', 'chain', 'generation', 'turned', 'begun', 'horizon', 'forgotten')
+if head.err then return stop('OUT_OF_SYNC', head.err) end
 for i = 1, 7 do
     if not head[i] then return stop('OUT_OF_SYNC', 'head') end
 end
 if head[1] ~= believed_position or head[2] ~= believed_chain then return stop('OUT_OF_SYNC', 'head') end
 generation = head[3]
-local function invalid(why) return redis.error_reply('INVALID_ARGUMENT ' .. why) end
 if not string.find(now .. ' ' .. window .. ' ' .. asked, '^%d+ %d+ %d+$') or #chain ~= 40 or string.find(chain, '[^0-9a-f]') then return invalid('clock or chain') end
 local named, reversed, why = gather()
 if why then return invalid(why) end
@@ -71,67 +76,18 @@ if missing then return stop('OUT_OF_SYNC', missing) end
 if corrupt then return stop('CORRUPT', corrupt) end
 
 -- 2. decide, in memory
-local applied, rejected, position = ' ' .. now .. ' applied ', ' ' .. now .. ' ', tonumber(believed_position)
-local last, upper, pair = position % 100, '', plain -- the position's last two digits; the text of the others; and the texts for the last two
-if position > 99 then upper, pair = string.format('%d', (position - last) / 100), two end
-local known, skipped, fresh, count = {}, {}, {}, 0
-local sparse = 2 * (last_account - last_id) > last_id - FIRST -- most accounts have one command: its record is the one to write, too
-local outcomes = { RECENT, '', chain }
-local row, place, number, asked_for, fingerprint = struct.unpack, 1, nil, nil, nil
-for i = FIRST, last_id do
-    number, asked_for, fingerprint, place = row(ROW, rows, place)
-    local id, ask, a, at = ARGV[i], asks[asked_for], accounts[number], i - FIRST + 2 -- the marker's place is 1
-    local outcome = decided[id] or recent[at] or old[at]
-    if outcome then
-        if id == '' then return invalid('id of command ' .. at - 1) end -- the marker is no outcome
-        local word = string.sub(outcome, 1, 16) == fingerprint and ' remembered ' or ' reused '
-        known[#known + 1], skipped[#skipped + 1] = at - 1 .. word .. string.sub(outcome, 17), at - 1
-    else
-        if a == nil or not ask then return invalid('row of command ' .. at - 1) end
-        local after, said, booking = nil, nil, nil
-        if not a or a.terms ~= ask.fits then said = unmet(ask, a) end
-        if not said then after, said, booking = ask.decide(a, ask, id, fingerprint, number) end
-        count, last = count + 1, last + 1
-        if last == 100 then last, upper, pair = 0, string.format('%d', (position + count) / 100), two end
-        if after then
-            if after ~= a then accounts[number] = after end
-            local low, n, b1, b2, b3, s1, s2 = after.balance_low, after.sequence, nil, nil, nil, '', nil
-            if after.limb == after.balance_high then -- most do; calling a function costs as much as deciding
-                b3 = low % 100
-                b1, b2, b3 = after.limb_text, two[(low - b3) / 100], two[b3]
-            else
-                b1, b2, b3 = balance_text(after)
-            end
-            if n < 100 then
-                s2 = plain[n]
-            else
-                s2 = n % 100
-                s1, s2 = plain[(n - s2) / 100], two[s2]
-            end
-            if sparse then
-                local record = b1 .. b2 .. b3 .. after.held.text .. s1 .. s2 .. after.terms.text
-                outcome, written[number] = fingerprint .. upper .. pair[last] .. applied .. said .. ' ' .. record, record
-            else
-                outcome = fingerprint .. upper .. pair[last] .. applied .. said .. ' ' .. b1 .. b2 .. b3 .. after.held.text .. s1 .. s2 .. after.terms.text
-            end
-            if booking then outcome = outcome .. booking end
-        else
-            outcome = fingerprint .. upper .. pair[last] .. rejected .. said .. ' 0 ' .. (a and account_record(a) or '-')
-        end
-        local o = count + count + 2
-        decided[id], fresh[count], outcomes[o], outcomes[o + 1] = outcome, outcome, id, outcome
-    end
-end
-position = position + count
-local answer = { 'DECIDED', string.format('%d', position), count > 0 and chain or believed_chain, table.concat(known, '\n'), fresh }
+local known, skipped, fresh, outcomes, count = decide_all(recent, old)
+if not known then return skipped end
+local position = believed_position + count
+local answer = { 'DECIDED', format('%d', position), count > 0 and chain or believed_chain, table.concat(known, '\n'), fresh }
 if count == 0 then return answer end
 
 -- 3. write: the outbox first, the one write that can still refuse
-local entry = redis.pcall('XADD', OUTBOX, 'NOMKSTREAM', string.format('%d-%d', position, tonumber(string.sub(chain, 1, 12), 16)),
+local entry = redis.pcall('XADD', OUTBOX, 'NOMKSTREAM', format('%d-%d', position, tonumber(string.sub(chain, 1, 12), 16)),
     'before', believed_position .. ' ' .. believed_chain, 'now', now, 'known', table.concat(skipped, ' '), 'bodies', ARGV[8])
 if not entry or entry.err then return stop('OUT_OF_SYNC', entry and entry.err or 'outbox') end
 write_totals(turn(believed_position .. ' ' .. believed_chain, now, head[4], head[5]))
-write_accounts(chain)
+write_accounts()
 write_holds(chain)
 redis.call('HSET', unpack(outcomes))
 redis.call('HSET', OLD, '', chain)

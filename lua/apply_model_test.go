@@ -43,7 +43,13 @@ type seam struct {
 	dump     map[string]string
 }
 
-func TestApplyDoesWhatTheModelDoes(t *testing.T) {
+func TestApplyDoesWhatTheModelDoes(t *testing.T) { walkWith(t, (*walk).command) }
+
+// Most accounts have one command in a call, most commands are debits and credits, and accounts share their limits: what decide.lua decides on records.
+func TestCallsOverManyAccountsDoWhatTheModelDoes(t *testing.T) { walkWith(t, (*walk).plain) }
+
+func walkWith(t *testing.T, draw func(*walk) *ledgerv1.Command) {
+	t.Helper()
 	t.Parallel()
 	rdb := client(t, 3, addrs...)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -51,14 +57,14 @@ func TestApplyDoesWhatTheModelDoes(t *testing.T) {
 		b.TB = drawn{t, rt}
 		w := &walk{bench: b, rt: rt, model: newModel("g1")}
 		for range 1 + w.roll(12, "calls") {
-			w.step()
+			w.step(draw)
 		}
 		w.audit()
 	})
 }
 
-// step runs one call, perhaps twice, or from a head that is not Redis's.
-func (w *walk) step() {
+// step runs one call of drawn commands, perhaps twice, or from a head that is not Redis's.
+func (w *walk) step(draw func(*walk) *ledgerv1.Command) {
 	w.now = w.now.Add(time.Duration(rapid.IntRange(-5, 1000).Draw(w.rt, "ms later")) * time.Millisecond)
 	call := w.call()
 	var outcomes []string
@@ -69,7 +75,7 @@ func (w *walk) step() {
 		call.Expected.Position--
 	}
 	for range w.roll(40, "commands") {
-		c := received(w, w.command())
+		c := received(w, draw(w))
 		refusal := ""
 		if w.oneIn(30, "refused") {
 			c.Refusal, refusal = ledgerv1.Reason_REASON_INVALID_TEXT, "INVALID_TEXT"

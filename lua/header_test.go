@@ -23,6 +23,15 @@ type header struct {
 	body     string
 }
 
+// source is the body with all that it includes.
+func (h header) source() string {
+	source := h.body
+	for _, include := range h.includes {
+		source += read("include/" + include + ".lua")
+	}
+	return source
+}
+
 var titles = []string{"Steps", "KEYS", "ARGV", "Returns", "Holds"}
 
 func parseHeader(t *testing.T, name string) header {
@@ -164,12 +173,12 @@ func TestEveryKeyAndArgumentIsDocumentedAndUsed(t *testing.T) {
 			t.Errorf("FIRST and WIDTH of the body are not %d and %d", len(fixed)+1, width)
 		}
 		offsets := map[int]bool{}
-		for _, m := range regexp.MustCompile(`ARGV\[i(?: \+ (\d+))?\]`).FindAllStringSubmatch(h.body, -1) {
+		for _, m := range regexp.MustCompile(`ARGV\[i(?: \+ (\d+))?\]`).FindAllStringSubmatch(h.source(), -1) {
 			n, _ := strconv.Atoi(m[1])
 			offsets[n+1] = true
 		}
 		if got := slices.Sorted(maps.Keys(offsets)); !slices.Equal(got, upTo(width)) {
-			t.Errorf("of a row of %d the body uses %v", width, got)
+			t.Errorf("of a row of %d the script uses %v", width, got)
 		}
 	})
 }
@@ -224,10 +233,7 @@ func TestScriptsTouchNoKeyThatIsNotDeclared(t *testing.T) {
 		if len(declared) != len(used(h.body, "KEYS")) {
 			t.Errorf("the body names %v", slices.Sorted(maps.Keys(declared)))
 		}
-		source := h.body
-		for _, include := range h.includes {
-			source += read("include/" + include + ".lua")
-		}
+		source := h.source()
 		for _, m := range regexp.MustCompile(`for _, (\w+) in ipairs\(\{ ([A-Z, ]+) \}\) do`).FindAllStringSubmatch(source, -1) {
 			declared[m[1]] = !slices.ContainsFunc(strings.Split(m[2], ", "), func(key string) bool { return !declared[key] })
 		}

@@ -1,6 +1,8 @@
 package lua
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +20,7 @@ const fingerprintOfNothing = "ffffffffffffffff"
 
 // rawCall runs apply.lua past Go, with a good command before these rows.
 func (b *bench) rawCall(header []any, rows ...[]any) ([]any, error) {
-	rows = append([][]any{{"x0", "a", fingerprintOfNothing, ask("credit", "5", "USD/2")}}, rows...)
+	rows = append([][]any{{"x0", "a", fingerprintOfNothing, ask("credit", "", "USD/2")}}, rows...)
 	return b.rawRun(packed(header, rows...))
 }
 
@@ -26,7 +28,7 @@ func (b *bench) rawRun(args []any) ([]any, error) {
 	return applyScript.Run(b.Context(), b.rdb, LiveKeys(b.shard), args...).Slice()
 }
 
-// packed are the arguments for rows of id, account, fingerprint and ask, whatever these are.
+// packed are the arguments for rows of id, account, fingerprint, ask and perhaps amount, whatever these are. Debits and credits are of 5 otherwise.
 func packed(header []any, rows ...[]any) []any {
 	var numbers []byte
 	var ids, accounts, asks []any
@@ -38,6 +40,13 @@ func packed(header []any, rows ...[]any) []any {
 		}
 		ids, asks = append(ids, row[0]), append(asks, row[3])
 		numbers = append(numbers, 0, byte(number), 0, byte(len(asks)))
+		if text := fmt.Sprint(row[3]); len(row) > 4 {
+			numbers = fmt.Append(numbers, row[4])
+		} else if strings.HasPrefix(text, "credit\n") || strings.HasPrefix(text, "debit\n") {
+			numbers = fmt.Append(numbers, amountOf(0, 5))
+		} else {
+			numbers = fmt.Append(numbers, amountOf(0, 0))
+		}
 		numbers = fmt.Append(numbers, row[2])
 	}
 	args := append(slices.Clip(header), numbers, len(accounts))
@@ -51,6 +60,11 @@ func (b *bench) rawHeader() []any {
 // ask without conditions.
 func ask(verb, terms, unit string) string { return verb + "\n" + unit + "\n-\n-\n" + terms }
 
+// amountOf is how a row has an amount: the last four digits in two bytes after the others in six.
+func amountOf(high, low uint64) string {
+	return string(binary.BigEndian.AppendUint64(nil, high<<16|low))
+}
+
 func raw(verb, terms, unit string) []any { return asking(ask(verb, terms, unit)) }
 
 func asking(ask string) []any { return []any{"x1", "a", fingerprintOfNothing, ask} }
@@ -59,28 +73,27 @@ func asking(ask string) []any { return []any{"x1", "a", fingerprintOfNothing, as
 func malformedRows() map[string][]any {
 	rows := map[string][]any{
 		"no operation": raw("", "5", "USD/2"), "unknown operation": raw("mint", "5", "USD/2"), "a function of Lua's": raw("pairs", "5", "USD/2"),
-		"unit in words": raw("credit", "5", "USD"), "unit with a blank": raw("credit", "5", "US D/2"),
+		"unit in words": raw("credit", "", "USD"), "unit with a blank": raw("credit", "", "US D/2"),
 		"reason in words": raw("refuse", "because", ""), "reason with a blank": raw("refuse", "NO WAY", ""),
 		"repair without log": raw("repair", "|-|g1", "USD/2"), "repair of two parts": raw("repair", "1 0 2 0 USD/2 active|-", "USD/2"),
 		"repair to a bad log": raw("repair", "nan 0 2 0 USD/2 active|-|g1", "USD/2"), "repair to 19 digits": raw("repair", most+"9 0 2 0 USD/2 active|-|g1", "USD/2"),
 		"repair to a bad ceiling": raw("repair", "1 0 2 0:"+most+"9 USD/2 active|-|g1", "USD/2"), "repair to a bad status": raw("repair", "1 0 2 0 USD/2 open|-|g1", "USD/2"),
-		"short fingerprint":           {"x1", "a", "short", ask("credit", "5", "USD/2")},
-		"long fingerprint":            {"x1", "a", fingerprintOfNothing + "f", ask("credit", "5", "USD/2")},
-		"no fingerprint":              {"x1", "a", "", ask("credit", "5", "USD/2")},
-		"no id":                       {"", "a", fingerprintOfNothing, ask("credit", "5", "USD/2")},
-		"no account":                  {"x1", "", fingerprintOfNothing, ask("credit", "5", "USD/2")},
+		"short fingerprint":           {"x1", "a", "short", ask("credit", "", "USD/2")},
+		"long fingerprint":            {"x1", "a", fingerprintOfNothing + "f", ask("credit", "", "USD/2")},
+		"no fingerprint":              {"x1", "a", "", ask("credit", "", "USD/2")},
+		"no id":                       {"", "a", fingerprintOfNothing, ask("credit", "", "USD/2")},
+		"no account":                  {"x1", "", fingerprintOfNothing, ask("credit", "", "USD/2")},
 		"ask for nothing":             asking(""),
 		"ask of words":                asking("credit 5 USD/2 - -"),
 		"ask of four lines":           asking("credit\nUSD/2\n-\n-"),
-		"ask of six lines":            asking(ask("credit", "5", "USD/2") + "\n"),
-		"ask that begins with a line": asking("\n" + ask("credit", "5", "USD/2")),
+		"ask of six lines":            asking(ask("credit", "", "USD/2") + "\n"),
+		"ask that begins with a line": asking("\n" + ask("credit", "", "USD/2")),
 		"verb in capitals":            raw("CREDIT", "5", "USD/2"), "verb with a blank": raw("credit ", "5", "USD/2"), "verb with a digit": raw("credit1", "5", "USD/2"), "a field of the object": raw("__index", "5", "USD/2"),
-		"terms on two lines": raw("adjust", "5\n", "USD/2"), "unit on two lines": raw("credit", "5", "USD/2\n"), "unit without digits": raw("credit", "5", "USD/"), "unit in small letters": raw("credit", "5", "usd/2"),
+		"terms on two lines": raw("adjust", "5\n", "USD/2"), "unit on two lines": raw("credit", "", "USD/2\n"), "unit without digits": raw("credit", "", "USD/"), "unit in small letters": raw("credit", "", "usd/2"),
 		"refuse without a reason": raw("refuse", "", ""), "reason on two lines": raw("refuse", "NO_WAY\n", ""), "reason of one letter": raw("refuse", "N", ""),
 		"repair of nothing": raw("repair", "", "USD/2"), "repair of one part": raw("repair", "1 0 2 0 USD/2 active", "USD/2"),
 		"open with a booking": raw("open", "0\tto\t@x", "USD/2"), "floor above zero": raw("open", "5", "USD/2"), "ceiling below zero": raw("open", "0:-5", "USD/2"), "no ceiling": raw("open", "0:", "USD/2"),
-		"credit with a blank booking": raw("credit", "5 to @x", "USD/2"), "booking on two lines": raw("credit", "5\tto\t@x\n", "USD/2"), "credit below zero": raw("credit", "-1", "USD/2"), "debit of nothing": raw("debit", "0", "USD/2"),
-		"credit of 19 digits": raw("credit", most+"9", "USD/2"), "debit of 19 digits": raw("debit", "1000000000000000000", "USD/2"),
+		"credit with a blank booking": raw("credit", " to @x", "USD/2"), "booking on two lines": raw("credit", "\tto\t@x\n", "USD/2"), "credit with the amount in its terms": raw("credit", "5", "USD/2"), "debit with the amount in its terms": raw("debit", "5\tto\t@x", "USD/2"),
 		"hold without terms": raw("hold", "5", "USD/2"), "hold without counter": raw("hold", "5\t-", "USD/2"), "hold until soon": raw("hold", "5\tsoon\t", "USD/2"),
 		"hold until before 1970": raw("hold", "5\t-5\t", "USD/2"), "hold of nothing": raw("hold", "0\t-\t", "USD/2"), "hold below zero": raw("hold", "-1\t-\t", "USD/2"), "hold for a controlled account": raw("hold", "5\t-\tb", "USD/2"), "hold of more": raw("hold", "5\t-\t\tx", "USD/2"),
 		"capture without hold": raw("capture", "\t5", ""), "capture without amount": raw("capture", "h", ""), "capture of nothing": raw("capture", "h\t0", ""), "capture below zero": raw("capture", "h\t-1", ""),
@@ -95,26 +108,36 @@ func malformedRows() map[string][]any {
 		rows["hold with the id "+word] = []any{word, "a", fingerprintOfNothing, ask("hold", "5\t-\t", "USD/2")}
 		rows["hold on the account "+word] = []any{"x1", word, fingerprintOfNothing, ask("hold", "5\t-\t", "USD/2")}
 	}
-	for operation, terms := range map[string]string{"open": "0", "debit": "5", "credit": "5", "hold": "5\t-\t", "adjust": "5", "repair": "1 0 2 0 USD/2 active|-|g1"} {
+	for operation, terms := range map[string]string{"open": "0", "debit": "", "credit": "", "hold": "5\t-\t", "adjust": "5", "repair": "1 0 2 0 USD/2 active|-|g1"} {
 		rows[operation+" without a unit"] = raw(operation, terms, "")
 	}
 	for _, conditions := range [][2]string{
 		{"", ""}, {"-", ""}, {"", "-"}, {"--", "-"}, {"-", "--"}, {"- ", "-"}, {" -", "-"}, {"-", " -"}, {"soon", "-"}, {"-", "soon"}, {"-", "-1"}, {"5", ""}, {"", "5"}, {"5 5", "5"}, {"5", "5 5"},
 		{"1e3", "-"}, {"-", "1e3"}, {"0x5", "-"}, {"-", "0x5"}, {"-", "5 "}, {"-\t", "-"}, {"nan", "-"}, {"-", "inf"}, {"+5", "-"}, {"-", "+5"}, {"5.0", "-"}, {"-", "5.0"},
 	} {
-		rows[fmt.Sprintf("conditions %q", conditions)] = asking("credit\nUSD/2\n" + conditions[0] + "\n" + conditions[1] + "\n5")
+		rows[fmt.Sprintf("conditions %q", conditions)] = asking("credit\nUSD/2\n" + conditions[0] + "\n" + conditions[1] + "\n")
 	}
 	for _, booking := range []string{
 		"x", "\t", "\tto", "\tto\t", "\tto\tb", "\tto\t@x\ty", "\tto\t@x\n", "\tfrom\ta", "\tfrom\ta\tto\tb", "\tfrom\t\tto\t@x", "\tto\t@x\tfrom\ta", "\treversed\tc\t5", "\thold\th\t5\t-\t",
 		"\tlegs", "\tlegs\t@x", "\tlegs\t@x\t5", "\tlegs\t@x\t0", "\tlegs\t@x\t-5", "\tlegs\tb\t5", "\tlegs\t@x\t3\t@y", "\tlegs\t@x\t3\t@y\t2\n", "\tlegs\t@x\t3\t\t@y\t2", "\tLEGS\t@x\t3\t@y\t2", "\tlegs\t@x\t3\tlegs\t@y\t2",
 	} {
-		for operation, terms := range map[string]string{"credit": "5", "debit": "5", "adjust": "-5", "capture": "h\t5"} {
+		for operation, terms := range map[string]string{"credit": "", "debit": "", "adjust": "-5", "capture": "h\t5"} {
 			rows[operation+" booked"+booking] = raw(operation, terms+booking, "USD/2")
+		}
+	}
+	for _, amount := range [][2]uint64{{0, 0}, {0, 10_000}, {0, 1<<16 - 1}, {100_000_000_000_000, 0}, {1<<48 - 1, 9_999}} {
+		for _, verb := range []string{"credit", "debit"} {
+			rows[fmt.Sprintf("%s of %v", verb, amount)] = append(raw(verb, "", "USD/2"), amountOf(amount[0], amount[1]))
+		}
+	}
+	for _, amount := range [][2]uint64{{0, 5}, {5, 0}, {0, 10_000}, {100_000_000_000_000, 0}} {
+		for verb, terms := range map[string]string{"adjust": "5", "hold": "5\t-\t", "refuse": "NO_WAY", "close": "", "reverse": "c1\t-\t0"} {
+			rows[fmt.Sprintf("%s with %v in its row", verb, amount)] = append(raw(verb, terms, "USD/2"), amountOf(amount[0], amount[1]))
 		}
 	}
 	for _, amount := range hostileAmounts {
 		for operation, terms := range map[string]string{
-			"credit": "?", "debit": "?", "adjust": "?", "open": "?", "open with a ceiling": "0:?", "hold": "?\t-\t", "hold until": "5\t?\t", "capture": "h\t?", "release": "h\t?", "reverse": "c1\t?\t0",
+			"adjust": "?", "open": "?", "open with a ceiling": "0:?", "hold": "?\t-\t", "hold until": "5\t?\t", "capture": "h\t?", "release": "h\t?", "reverse": "c1\t?\t0",
 			"set_limits": "?\t-", "set_limits with a ceiling": "-\t?",
 		} {
 			verb, _, _ := strings.Cut(operation, " ")
@@ -128,9 +151,11 @@ func malformedRows() map[string][]any {
 func malformedShapes(good []any) map[string][]any {
 	const rows, accounts, id, account = 8, 9, 10, 11 // places
 	with := func(at int, values ...any) []any { return slices.Concat(good[:at], values, good[at+1:]) }
-	numbers := func(a, b, c, d byte) []byte { return append([]byte{a, b, c, d}, fingerprintOfNothing...) }
+	numbers := func(a, b, c, d byte) []byte {
+		return append([]byte{a, b, c, d}, amountOf(0, 5)+fingerprintOfNothing...)
+	}
 	shapes := map[string][]any{
-		"a row cut short": with(rows, numbers(0, 1, 0, 1)[:19]), "a row and a byte": with(rows, append(numbers(0, 1, 0, 1), 0)), "two rows for an id": with(rows, append(numbers(0, 1, 0, 1), numbers(0, 1, 0, 1)...)),
+		"a row cut short": with(rows, numbers(0, 1, 0, 1)[:27]), "a row and a byte": with(rows, append(numbers(0, 1, 0, 1), 0)), "two rows for an id": with(rows, append(numbers(0, 1, 0, 1), numbers(0, 1, 0, 1)...)),
 		"no row": with(rows, ""), "a command without id": with(id), "no account": with(account), "nothing asked for": good[:account+1], "another ask": append(slices.Clip(good), ""),
 		"an account twice": append(with(accounts, 2)[:account], append([]any{"a"}, good[account:]...)...),
 	}
@@ -157,7 +182,7 @@ func TestMalformedArgumentsChangeNothingEvenPastGo(t *testing.T) {
 	for what, row := range malformedRows() {
 		invalid(what, b.rawHeader(), row)
 	}
-	good := packed(b.rawHeader(), raw("credit", "5", "USD/2"))
+	good := packed(b.rawHeader(), raw("credit", "", "USD/2"))
 	for what, args := range malformedShapes(good) {
 		b.untouched(what, func() {
 			if reply, err := b.rawRun(args); !redis.HasErrorPrefix(err, "INVALID_ARGUMENT") {
@@ -177,8 +202,23 @@ func TestMalformedArgumentsChangeNothingEvenPastGo(t *testing.T) {
 		header[2] = chain
 		invalid("chain "+chain, header)
 	}
-	if reply, err := b.rawCall(b.rawHeader(), raw("debit", "5", "USD/2")); err != nil || reply[0] != decidedWord { // what all of them were without their faults
+	if reply, err := b.rawCall(b.rawHeader(), raw("debit", "", "USD/2")); err != nil || reply[0] != decidedWord { // what all of them were without their faults
 		t.Errorf("a good call: %v %v", reply, err)
+	}
+}
+
+// What limits would have refused is no amount that a row could have.
+func TestADebitOrCreditOfNoAmountChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := busy(t, setup(t))
+	for _, amount := range append(slices.Clip(hostileAmounts), "0", "-1", "-5", most+"9", "1000000000000000000", strings.Repeat("9", 400)) {
+		for _, c := range list(b.debit("a", amount), b.credit("a", amount)) {
+			b.untouched(amount, func() {
+				if r := b.store.Apply(t.Context(), b.call(c))[0]; !redis.HasErrorPrefix(errors.Unwrap(r.Err), "INVALID_ARGUMENT") {
+					t.Errorf("%s of %q: %+v", c.GetOperation(), amount, r)
+				}
+			})
+		}
 	}
 }
 

@@ -6,6 +6,12 @@ import (
 	"github.com/hotledger/hotledger/schemas/money"
 )
 
+// The verbs that move an amount, which stands in their row, and do nothing else.
+const (
+	debit  = "debit"
+	credit = "credit"
+)
+
 // whatIsLeft stands for the amount of a command that names none.
 const whatIsLeft = "-"
 
@@ -31,9 +37,9 @@ func (c *Command) verb(units *units) (operation, terms, unit string) {
 	unit = units.of(c.GetCurrency())
 	switch c.GetOperation() {
 	case ledgerv1.Operation_OPERATION_DEBIT, ledgerv1.Operation_OPERATION_TRANSFER: // the far end is a command of its own
-		return "debit", c.GetAmount() + booking(c.Command), unit
+		return debit, booking(c.Command), unit
 	case ledgerv1.Operation_OPERATION_CREDIT:
-		return "credit", c.GetAmount() + booking(c.Command), unit
+		return credit, booking(c.Command), unit
 	case ledgerv1.Operation_OPERATION_OPEN:
 		return "open", openTerms(c.GetOpen()), unit
 	case ledgerv1.Operation_OPERATION_HOLD:
@@ -59,6 +65,15 @@ func (c *Command) verb(units *units) (operation, terms, unit string) {
 	case ledgerv1.Operation_OPERATION_UNSPECIFIED:
 	}
 	return refuse(ledgerv1.Reason_REASON_INVALID_OPERATION)
+}
+
+// moved is an amount in minor units; 0, which the script refuses, where the text is none.
+func moved(amount string) uint64 {
+	v, err := money.ParseMinor(amount)
+	if err != nil {
+		return 0
+	}
+	return uint64(max(0, v))
 }
 
 func refuse(r ledgerv1.Reason) (operation, terms, unit string) { return "refuse", reasonWord(r), "" }

@@ -99,6 +99,26 @@ func (w *walk) command() *ledgerv1.Command {
 	return w.conditions(c)
 }
 
+// plain is a debit or credit of one of many accounts, mostly.
+func (w *walk) plain() *ledgerv1.Command {
+	account := fmt.Sprint("account ", w.roll(16, "account"))
+	a := w.model.accounts[account]
+	if a == nil {
+		return w.open(account, w.pick("limits", "", "-1000", "-1000", "-1000:1000000", "-"+most+":"+most))
+	}
+	if w.oneIn(10, "another kind") {
+		return w.drawn(w.pick("kind", "hold", "capture", "release", "reverse", "adjust", "limits", "freeze", "unfreeze", "open"), account, a)
+	}
+	amount := fmt.Sprint(1 + w.roll(200, "amount"))
+	if w.oneIn(3, "to an edge") {
+		return w.drawn(w.pick("kind", "debit", "credit"), account, a)
+	}
+	if w.oneIn(3, "credit") {
+		return w.credit(account, amount)
+	}
+	return w.debit(account, amount)
+}
+
 func (w *walk) drawn(kind, account string, a *modelAccount) *ledgerv1.Command {
 	available, room := (*big.Int)(nil), (*big.Int)(nil)
 	if a != nil {

@@ -20,7 +20,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "decide-again", breaks: "a remembered outcome is not looked at (rule 3)",
-		edits:  []edit{{"lua/apply.lua", "local outcome = decided[id] or recent[at] or old[at]", "local outcome = decided[id]"}},
+		edits:  []edit{{"lua/include/decide.lua", "local outcome = decided[id] or recent[at] or old[at]", "local outcome = decided[id]"}},
 		module: "lua", test: "TestKnownIdsGetTheOutcomeTheyHad",
 	},
 	{

@@ -28,6 +28,7 @@ end
 local function terms_of(limits, unit, status)
     local terms = {
         floor_high = limits.floor_high, floor_low = limits.floor_low, ceiling_high = limits.ceiling_high, ceiling_low = limits.ceiling_low,
+        floor = limits.floor_high * BASE + limits.floor_low, ceiling = limits.ceiling_high and limits.ceiling_high * BASE + limits.ceiling_low or math.huge,
         unit = unit, status = status, no_debit = STATUS[status].debit, no_credit = STATUS[status].credit,
     }
     terms.text = ' ' .. limits_text(terms) .. ' ' .. unit .. ' ' .. status
@@ -64,7 +65,7 @@ end
 -- What a record says behind held and sequence: floor, ceiling, unit and status. Most accounts of a call share it, so it is read once.
 local read_terms = {}
 local function read_once(text)
-    local floor, colon, ceiling, unit, status = string.match(text, '^(%-?%d+)(:?)(%d*) ([^%s%z]+) (%S+)$')
+    local floor, colon, ceiling, unit, status = match(text, '^ (%-?%d+)(:?)(%d*) ([^%s%z]+) (%S+)$')
     if not floor or not exact(floor) or (colon == '') ~= (ceiling == '') or ceiling ~= '' and not exact(ceiling) or not STATUS[status] then return nil end
     local limits = {}
     limits.floor_high, limits.floor_low = amount(floor)
@@ -73,21 +74,24 @@ local function read_once(text)
     return read_terms[text]
 end
 
+-- Most records as they must be: balance, sequence and terms, with nothing held. A balance of 0 has its own pattern, for no other number begins with a 0.
+local PLAIN, EMPTY = '^(%-?[1-9]%d*) 0 ([1-9]%d*)( .+)$', '^(0) 0 ([1-9]%d*)( .+)$'
+
 -- nil for a record that this ledger would not have written. Adding 0 makes a number of a text, for half of what tonumber costs.
 local function account(record)
-    local high, low, sequence, text = string.match(record, '^([1-9]%d*)(%d%d%d%d) 0 ([1-9]%d*) (.+)$') -- most, with their high limb cut off
-    if high then
-        local terms = read_terms[text] or read_once(text)
-        if not terms or #high > 14 or #sequence > 15 then return nil end
-        local limb = high + 0
-        return { balance_high = limb, balance_low = low + 0, sequence = sequence + 0, held = terms.nothing_held, terms = terms, limb = limb, limb_text = high }
+    local held, balance, sequence, text = '0', match(record, PLAIN)
+    if not balance or #balance > 18 then
+        balance, held, sequence, text = match(record, '^(%-?%d+) (%-?%d+) (%d+)( .+)$')
+        if not balance or not (exact(balance) and exact(held) and exact(sequence)) then return nil end
     end
-    local balance, held
-    balance, held, sequence, text = string.match(record, '^(%-?%d+) (%-?%d+) (%d+) (.+)$')
-    if not balance or not (exact(balance) and exact(held) and exact(sequence)) or #sequence > 15 then return nil end
     local terms = read_terms[text] or read_once(text)
-    if not terms then return nil end
-    local a = { held = held_back(terms, amount(held)), sequence = sequence + 0, terms = terms }
-    a.balance_high, a.balance_low = amount(balance)
-    return a
+    if not terms or #sequence > 15 then return nil end
+    local high, low = amount(balance)
+    return { balance_high = high, balance_low = low, sequence = sequence + 0, held = held == '0' and terms.nothing_held or held_back(terms, amount(held)), terms = terms }
+end
+
+-- What a credit must not do: pass the ceiling or 18 digits. nil = it does not.
+local function over(a, high, low)
+    local terms = a.terms
+    if high >= TOP or terms.ceiling_high and below(terms.ceiling_high, terms.ceiling_low, high, low) then return 'LIMIT_EXCEEDED' end
 end

@@ -1,6 +1,6 @@
 -- Money in two limbs: value = high * 10^4 + low, 0 <= low < 10^4. Every limb is an integer far below 2^53, so all that follows is exact to 18
 -- digits, where a single Lua number (a double) is exact to 15. The low limb is what changes most: the text of the high one is kept (text.lua).
-local BASE, TOP = 10000, 100000000000000
+local BASE, TOP, SHORT = 10000, 100000000000000, 100000000000 -- SHORT: up to it, both limbs together are exact in one Lua number
 
 -- digits: nothing else, but perhaps a sign.
 local function amount(digits)
@@ -48,8 +48,7 @@ local function magnitude(high, low)
 end
 
 local function digits(high, low)
-    if high == 0 and low == 0 then return '0' end
+    if high > -SHORT and high < SHORT then return string.format('%d', high * BASE + low) end
     local sign, most, least = magnitude(high, low)
-    if most == 0 then return sign .. string.format('%d', least) end
     return sign .. string.format('%d%04d', most, least)
 end

@@ -45,18 +45,9 @@ end
 -- What takes terms apart, by verb; nothing where they are not well-formed. Other verbs get them as they are.
 local apart = {}
 
-function apart.credit(terms)
-    local text, booking = string.match(terms, '^([1-9]%d*)(.*)$')
-    if not text or #text > 18 or not well_formed_booking(booking) then return nil end
-    local high, low = amount(text)
-    return { high = high, low = low, delta = text, booking = booking ~= '' and booking }
-end
-
-function apart.debit(terms)
-    local ask = apart.credit(terms)
-    if ask then ask.delta = '-' .. ask.delta end
-    return ask
-end
+-- Their amounts stand in the rows. sign: of the change of the balance; no other verb has one.
+function apart.credit(terms) return well_formed_booking(terms) and { sign = 1, booking = terms ~= '' and terms } end
+function apart.debit(terms) return well_formed_booking(terms) and { sign = -1, booking = terms ~= '' and terms } end
 
 function apart.hold(terms)
     local given, expires, counter = string.match(terms, '^([1-9]%d*)\t([%d-]+)\t(.*)$')
@@ -121,7 +112,7 @@ local function understand(text)
         ask = well_formed(kind.verb, terms) and { terms = terms }
     end
     if not ask then return nil, 'terms of ' .. kind.verb end
-    ask.kind, ask.decide = kind, kind.decide
+    ask.kind, ask.decide, ask.applied = kind, kind.decide, ask.sign == -1 and debited or applied
     return ask
 end
 

@@ -7,7 +7,7 @@ local CONCERNS = { hold = 'a new hold', capture = 'a hold', release = 'a hold', 
 local function gather_concerns()
     local named, reversed, at, number, asked_for, _ = { '' }, {}, 1, nil, nil, nil
     for i = FIRST, last_id do
-        number, asked_for, _, at = struct.unpack(ROW, rows, at)
+        number, asked_for, _, _, _, at = struct.unpack(ROW, rows, at)
         local id, name, ask = ARGV[i], account_name(number), asks[asked_for]
         local concerns = ask and CONCERNS[ask.kind.verb]
         if concerns == 'a new hold' then
@@ -29,8 +29,9 @@ local function gather()
     if last_id % 1 ~= 0 or not string.find(accounts_given, '^%d+$') or last_account > #ARGV then return nil, nil, 'number of arguments' end
     local seen, concerned = {}, false
     for i = last_id + 1, last_account do
-        if ARGV[i] == '' or seen[ARGV[i]] then return nil, nil, 'account ' .. ARGV[i] end
-        seen[ARGV[i]] = true
+        local name = ARGV[i]
+        if name == '' or seen[name] then return nil, nil, 'account ' .. name end
+        seen[name] = true
     end
     for i = last_account + 1, #ARGV do
         local ask, why = understand(ARGV[i])
@@ -41,7 +42,7 @@ local function gather()
     return { '' }, {}
 end
 
--- Reads the accounts by their numbers, with their records. The outcomes by the number of the command + 1, of both buckets; or the key that does not
+-- Reads the records of the accounts by their number + 1. The outcomes by the number of the command + 1, of both buckets; or the key that does not
 -- carry the head; or what cannot be read.
 local function read(named, reversed)
     local function torn(key, values)
@@ -56,12 +57,7 @@ local function read(named, reversed)
     end
     local missing = torn('accounts', records) or torn('holds', open) or torn('recent outcomes', recent) or torn('old outcomes', old)
     if missing then return nil, nil, missing end
-    for number = 1, last_account - last_id do
-        local a = records[number + 1]
-        if a then a = account(a) end
-        if a == nil then return nil, nil, nil, 'account ' .. account_name(number) end
-        accounts[number] = a
-    end
+    records[1] = nil -- no account's
     for at = 2, #named do
         holds[named[at]] = open[at] and hold_of(open[at])
         if open[at] and not holds[named[at]] then return nil, nil, nil, 'hold ' .. named[at] end
@@ -70,14 +66,25 @@ local function read(named, reversed)
     return recent, old
 end
 
--- An account that changed has another record than the one that was read. written: some that are made already.
-local function write_accounts(chain)
-    local states, last = { ACCOUNTS, '', chain }, 3
-    for number = 1, last_account - last_id do
+-- The account by its number, made of its record; false where there is none, nil where it cannot be read.
+local function take_apart(number)
+    local record = records[number + 1]
+    local a = record and account(record)
+    accounts[number], taken[#taken + 1] = a, number
+    return a
+end
+
+local function unreadable(number) return stop('CORRUPT', 'account ' .. account_name(number)) end
+
+-- Those taken apart that changed have another record than before. An account that was decided on its record before it was taken apart is in the list
+-- twice: of HSET's fields the later one counts.
+local function write_accounts()
+    for i = 1, #taken do
+        local number = taken[i]
         local a = accounts[number]
-        local record = written[number] or a and (a.recorded == a.sequence and a.record or new_record(a))
+        local record = a and account_record(a)
         if record and record ~= records[number + 1] then
-            states[last + 1], states[last + 2], last = account_name(number), record, last + 2
+            states[changed + 1], states[changed + 2], changed = account_name(number), record, changed + 2
         end
     end
     redis.call('HSET', unpack(states))

@@ -1,0 +1,116 @@
+-- Decides the commands of a call in their order, in memory. Debits and credits are decided here, not in functions of their own: most commands are
+-- these two, and calling a function costs as much as deciding one.
+--   debit, credit: terms = "[booking]". A debit needs amount <= available = balance - held - floor, which is to say: what it leaves is not below
+--   held + floor. A credit must not pass the ceiling or 18 digits.
+-- Most accounts have one command in a call. If it is a debit or credit, and plainly within the limits, then the account is never made of its record: the
+-- new record follows from the old one. "Plainly": nothing is held, all numbers are exact in one Lua number, the terms are known to fit. Whatever is not
+-- so simple is left to the account taken apart, which decides the same.
+
+-- What became of them: the known ones, as the answer lists them, and their numbers; the outcomes of the others, in their order, and with their ids as
+-- HSET takes them; how many these are. Or nil and the answer that ends the call.
+local function decide_all(recent, old)
+    local ARGV, accounts, records, asks, decided, states, read_terms, plain, two, match = ARGV, accounts, records, asks, decided, states, read_terms, plain, two, match
+    local row, ROW, rows, place, before_first, PLAIN, BASE, SHORT = struct.unpack, ROW, rows, 1, FIRST - 2, PLAIN, BASE, SHORT -- locals are found faster
+    local position, amount_high, amount_low, amount_said = tonumber(believed_position), 0, 0, '0'
+    local last, upper, pair = position % 100, '', plain -- the position's last two digits; the text of the others; and the texts for the last two
+    if position > 99 then upper, pair = format('%d', (position - last) / 100), two end
+    local outcomes, known, skipped, fresh, count = { RECENT, '', chain }, {}, {}, {}, 0
+    for at = 2, last_id - before_first do -- what was read has the marker at 1
+        local number, asked_for, high, low, fingerprint, following = row(ROW, rows, place)
+        local id, ask, a, record = ARGV[before_first + at], asks[asked_for], accounts[number], nil
+        local outcome = decided[id] or recent[at] or old[at]
+        place = following
+        if a == nil then record = records[number + 1] end
+        if outcome then
+            if id == '' then return nil, invalid('id of command ' .. at - 1) end -- the marker is no outcome
+            if record and take_apart(number) == nil then return nil, unreadable(number) end
+            local word = string.sub(outcome, 1, 16) == fingerprint and ' remembered ' or ' reused '
+            known[#known + 1], skipped[#skipped + 1] = at - 1 .. word .. string.sub(outcome, 17), at - 1
+        else
+            if not ask or a == nil and record == nil then return nil, invalid('row of command ' .. at - 1) end
+            if low ~= amount_low or high ~= amount_high then
+                if low >= BASE or high >= TOP then return nil, invalid('amount of command ' .. at - 1) end
+                amount_high, amount_low, amount_said = high, low, amount_text(high, low)
+            end
+            local sign, said, booking, terms, held, balance, n, text, refused, s1, s2 = ask.sign, amount_said, ask.booking, nil, nil, nil, nil, nil, nil, '', nil
+            if sign and said == '0' or not sign and said ~= '0' then return nil, invalid('amount of command ' .. at - 1) end
+            if sign and record then
+                balance, n, text = match(record, PLAIN)
+                if not n then balance, n, text = match(record, EMPTY) end
+                terms = read_terms[text]
+                if terms and terms == ask.fits and #balance < 16 and #n < 15 and high < SHORT then
+                    balance, n = balance + sign * (high * BASE + low), n + 1
+                    if balance < terms.floor or balance > terms.ceiling then n = nil end
+                else
+                    n = nil
+                end
+            end
+            if not n then
+                if a == nil then
+                    a = take_apart(number)
+                    if a == nil then return nil, unreadable(number) end
+                end
+                balance, terms, held = nil, a and a.terms, a and a.held
+                if terms ~= ask.fits then refused = unmet(ask, a) end
+                if refused then
+                    said = refused
+                elseif sign then
+                    high, low = a.balance_high + sign * high, a.balance_low + sign * low
+                    if low < 0 then
+                        high, low = high - 1, low + BASE
+                    elseif low >= BASE then
+                        high, low = high + 1, low - BASE
+                    end
+                    if sign > 0 then
+                        refused = (high >= TOP or terms.ceiling_high) and over(a, high, low)
+                    elseif high < held.least_high or high == held.least_high and low < held.least_low then
+                        refused = 'INSUFFICIENT_FUNDS'
+                    end
+                    if refused then
+                        said = refused
+                    else
+                        n = a.sequence + 1
+                        a.balance_high, a.balance_low, a.sequence = high, low, n
+                    end
+                else
+                    local after
+                    after, said, booking = ask.decide(a, ask, id, fingerprint, number)
+                    if after then
+                        if after ~= a then a, accounts[number] = after, after end
+                        high, low, n, terms, held = a.balance_high, a.balance_low, a.sequence, a.terms, a.held
+                    end
+                end
+            end
+            count, last = count + 1, last + 1
+            if last == 100 then last, upper, pair = 0, format('%d', (position + count) / 100), two end
+            if not n then
+                outcome = fingerprint .. upper .. pair[last] .. rejected .. said .. ' 0 ' .. (a and account_record(a) or '-')
+            else
+                if n < 100 then
+                    s2 = plain[n]
+                else
+                    s2 = n % 100
+                    s1, s2 = plain[(n - s2) / 100], two[s2]
+                end
+                if balance then
+                    record = format('%d', balance) .. ' 0 ' .. s1 .. s2 .. text
+                    records[number + 1], states[changed + 1], states[changed + 2], changed = record, ARGV[last_id + number], record, changed + 2
+                    outcome = fingerprint .. upper .. pair[last] .. ask.applied .. said .. ' ' .. record
+                else
+                    local b1, b2, b3 = a.limb_text, nil, nil
+                    if a.limb == high then -- most are the same; calling a function costs as much as deciding
+                        b3 = low % 100
+                        b2, b3 = two[(low - b3) / 100], two[b3]
+                    else
+                        b1, b2, b3 = balance_text(a)
+                    end
+                    outcome = fingerprint .. upper .. pair[last] .. ask.applied .. said .. ' ' .. b1 .. b2 .. b3 .. held.text .. s1 .. s2 .. terms.text
+                end
+                if booking then outcome = outcome .. booking end
+            end
+            local o = count + count + 2
+            decided[id], fresh[count], outcomes[o], outcomes[o + 1] = outcome, outcome, id, outcome
+        end
+    end
+    return known, skipped, fresh, outcomes, count
+end
