@@ -81,6 +81,7 @@ func (w *worker) read(ctx context.Context, limit bounds) (*batch, error) {
 		if limit.months && b.len() > 0 && !record.Timestamp.Equal(b.logTime) && month(record.Timestamp) != month(b.logTime) {
 			break
 		}
+		b.rows.reserve(limit.rows)
 		if err := w.project(b, record); err != nil {
 			if b.len() > 0 {
 				break

@@ -17,7 +17,7 @@ import (
 // rows is a block of the table events, column by column, in the order of the log. It is filled once and sent as often as it takes.
 type rows struct {
 	n                                      int
-	room                                   int // rows, about; see grow
+	room                                   int // rows, about; see reserve
 	account, commandID, counterAccount     cells
 	reference, description                 cells
 	holdID, holdCounterAccount             cells
@@ -38,9 +38,6 @@ type rows struct {
 }
 
 func (r *rows) append(shard int32, e *row) {
-	if r.n >= r.room {
-		r.grow()
-	}
 	r.n++
 	r.account.text(e.account)
 	r.sequence.uint64(e.sequence)
@@ -103,12 +100,18 @@ var spare = sync.Pool{New: func() any {
 	return r
 }}
 
-// grow makes room for as many rows again, of the size of those before. append alone would grow each column by quarters, and copy every byte four times.
-func (r *rows) grow() {
-	r.room = max(2*r.n, 1024)
+// reserve sees to room for one row more, of at most so many. Where there is none it makes room for as many again as there are, of their size: append
+// alone would grow each column by quarters, and copy every byte four times.
+func (r *rows) reserve(most int) {
+	const first, slack = 1024, 16 // texts that get longer: a sixteenth
+	if r.n < r.room {
+		return
+	}
+	r.room = min(max(2*r.n, first), most)
 	for _, c := range r.columns() {
 		for _, part := range c.parts {
-			*part = slices.Grow(*part, len(*part))
+			more := len(*part) * (r.room - r.n) / max(r.n, 1)
+			*part = slices.Grow(*part, more+more/slack)
 		}
 	}
 }
