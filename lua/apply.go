@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -211,6 +212,7 @@ func (p *Prepared) prepare(window time.Duration) []any {
 	n := len(c.Commands)
 	ids, rows := make([]any, n), make([]byte, 0, rowBytes*n)
 	accounts, asks := numbered{numbers: map[string]int{}}, numbered{numbers: map[string]int{}}
+	times := make([]int, n+1) // that an account comes, by number
 	var ask []byte
 	var amount uint64
 	var units units
@@ -218,10 +220,17 @@ func (p *Prepared) prepare(window time.Duration) []any {
 		command := &c.Commands[i]
 		ids[i] = &command.CommandId // a pointer fits into any, a text would be copied
 		ask, amount = command.appendAsk(ask[:0], &units)
-		rows = binary.BigEndian.AppendUint16(rows, numberOf(&accounts, command.GetAccount()))
+		account := numberOf(&accounts, command.GetAccount())
+		times[account]++
+		rows = binary.BigEndian.AppendUint16(rows, account)
 		rows = binary.BigEndian.AppendUint16(rows, numberOf(&asks, ask))
 		rows = binary.BigEndian.AppendUint64(rows, amount/1e4<<16|amount%1e4)
 		rows = append(rows, command.Fingerprint[:]...)
+	}
+	for row := range slices.Chunk(rows, rowBytes) {
+		if account := binary.BigEndian.Uint16(row); times[account] == 1 {
+			binary.BigEndian.PutUint16(row, account|alone)
+		}
 	}
 	args := make([]any, 4, fixedArgs+n+len(accounts.texts)+len(asks.texts))
 	args = append(args, window.Milliseconds(), c.asked(), c.LookedUp.words(), p.bodies, rows, len(accounts.texts))
@@ -231,6 +240,7 @@ func (p *Prepared) prepare(window time.Duration) []any {
 }
 
 const (
+	alone     = 1 << 15                        // added to the number of an account that has one command in the call
 	fixedArgs = 10                             // before the ids
 	rowBytes  = 2 + 2 + 8 + len(Fingerprint{}) // per command
 )

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -86,6 +87,30 @@ func TestNothingIsLostOrDoubledWhileTheScriptsAreFlushedAgainAndAgain(t *testing
 		b.ok(rdb.ScriptFlush(t.Context()).Err())
 		b.rebuild("g2", b.log()...)
 		b.whole()
+	}
+}
+
+// A row says whether its command is the only one of its account. It decides how, not what.
+func TestWhichAccountsHaveOneCommandIsNotTakenOnTrust(t *testing.T) {
+	t.Parallel()
+	for _, claim := range []uint16{0, alone} {
+		b := busy(t, setup(t))
+		b.apply(b.open("d", "-5"), b.open("c", "-5"), b.credit("d", "7"))
+		call := b.call(b.debit("a", "1"), b.debit("d", "1"), b.debit("d", "10"), b.debit("d", "1"), b.debit("d", "2"), b.credit("a", "3"), b.credit("d", "1"), b.debit("c", "5"), as("h", b.hold("d", "1", 0)), b.debit("c", "1"), b.debit("d", "1"), b.credit("d", "1"))
+		args := call.args(0)
+		rows, _ := args[8].([]byte)
+		for row := range slices.Chunk(rows, rowBytes) {
+			binary.BigEndian.PutUint16(row, binary.BigEndian.Uint16(row)&^alone|claim)
+		}
+		reply, err := b.rawRun(args)
+		b.ok(err)
+		r := call.result(reply)
+		b.ok(r.Err)
+		b.said(r.Decisions, "applied -1 99@3", "applied -1 6@3", "applied -10 -4@4", "applied -1 -5@5", "INSUFFICIENT_FUNDS 0 -5@5", "applied 3 102@4", "applied 1 -4@6", "applied -5 -5@2", "applied 0 -4@7",
+			"INSUFFICIENT_FUNDS 0 -5@2", "INSUFFICIENT_FUNDS 0 -4@7", "applied 1 -3@8")
+		if got := b.record("a") + ", " + b.record("d") + ", " + b.record("c"); got != "102 0 4 -5 USD/2 active, -3 1 8 -5 USD/2 active, -5 0 2 -5 USD/2 active" {
+			t.Errorf("claiming %d: records %q", claim, got)
+		}
 	}
 }
 

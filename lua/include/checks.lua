@@ -112,7 +112,7 @@ local function understand(text)
         ask = well_formed(kind.verb, terms) and { terms = terms }
     end
     if not ask then return nil, 'terms of ' .. kind.verb end
-    ask.kind, ask.decide, ask.applied = kind, kind.decide, ask.sign == -1 and debited or applied
+    ask.kind, ask.decide = kind, kind.decide
     return ask
 end
 

@@ -2,44 +2,49 @@
 -- these two, and calling a function costs as much as deciding one.
 --   debit, credit: terms = "[booking]". A debit needs amount <= available = balance - held - floor, which is to say: what it leaves is not below
 --   held + floor. A credit must not pass the ceiling or 18 digits.
--- Most accounts have one command in a call. If it is a debit or credit, and plainly within the limits, then the account is never made of its record: the
+-- Most accounts have one command in a call, as the caller says. If it is a debit or credit, and plainly within the limits, then the account is never made of its record: the
 -- new record follows from the old one. "Plainly": nothing is held, all numbers are exact in one Lua number, the terms are known to fit. Whatever is not
--- so simple is left to the account taken apart, which decides the same.
+-- so simple is left to the account taken apart, which decides the same. An account that turns out to have more commands goes on from its new record.
 
 -- What became of them: the known ones, as the answer lists them, and their numbers; the outcomes of the others, in their order, and with their ids as
 -- HSET takes them; how many these are. Or nil and the answer that ends the call.
 local function decide_all(recent, old)
-    local ARGV, accounts, records, asks, decided, states, read_terms, plain, two, match = ARGV, accounts, records, asks, decided, states, read_terms, plain, two, match
-    local row, ROW, rows, place, before_first, PLAIN, BASE, SHORT = struct.unpack, ROW, rows, 1, FIRST - 2, PLAIN, BASE, SHORT -- locals are found faster
-    local position, amount_high, amount_low, amount_said = tonumber(believed_position), 0, 0, '0'
+    local ARGV, accounts, records, asks, decided, states, read_terms, plain, two, match, format = ARGV, accounts, records, asks, decided, states, read_terms, plain, two, match, format
+    local row, ROW, rows, place, before_first, PLAIN, BASE, SHORT, ALONE = struct.unpack, ROW, rows, 1, FIRST - 2, PLAIN, BASE, SHORT, ALONE -- locals are found faster
+    local last_asked, ask, sign, begins, booked, amount_high, amount_low, amount_said, change -- of what the last command asked for, which often is the next one's
+    local applied, debited, rejected, position = ' ' .. now .. ' applied ', ' ' .. now .. ' applied -', ' ' .. now .. ' ', tonumber(believed_position)
     local last, upper, pair = position % 100, '', plain -- the position's last two digits; the text of the others; and the texts for the last two
     if position > 99 then upper, pair = format('%d', (position - last) / 100), two end
-    local outcomes, known, skipped, fresh, count = { RECENT, '', chain }, {}, {}, {}, 0
+    local outcomes, known, skipped, fresh, count, filled = { RECENT, '', chain }, {}, {}, {}, 0, changed
     for at = 2, last_id - before_first do -- what was read has the marker at 1
         local number, asked_for, high, low, fingerprint, following = row(ROW, rows, place)
-        local id, ask, a, record = ARGV[before_first + at], asks[asked_for], accounts[number], nil
+        local alone = number >= ALONE
+        if alone then number = number - ALONE end
+        local id, a, record = ARGV[before_first + at], accounts[number], nil
+        if a == nil then record = records[number + 1] end
         local outcome = decided[id] or recent[at] or old[at]
         place = following
-        if a == nil then record = records[number + 1] end
         if outcome then
             if id == '' then return nil, invalid('id of command ' .. at - 1) end -- the marker is no outcome
             if record and take_apart(number) == nil then return nil, unreadable(number) end
             local word = string.sub(outcome, 1, 16) == fingerprint and ' remembered ' or ' reused '
             known[#known + 1], skipped[#skipped + 1] = at - 1 .. word .. string.sub(outcome, 17), at - 1
         else
-            if not ask or a == nil and record == nil then return nil, invalid('row of command ' .. at - 1) end
-            if low ~= amount_low or high ~= amount_high then
-                if low >= BASE or high >= TOP then return nil, invalid('amount of command ' .. at - 1) end
-                amount_high, amount_low, amount_said = high, low, amount_text(high, low)
+            if a == nil and record == nil then return nil, invalid('row of command ' .. at - 1) end
+            if asked_for ~= last_asked or low ~= amount_low or high ~= amount_high then
+                last_asked, ask, amount_high, amount_low = asked_for, asks[asked_for], high, low
+                if not ask or low >= BASE or high >= TOP then return nil, invalid('row of command ' .. at - 1) end
+                sign, begins, booked, amount_said = ask.sign, ask.sign == -1 and debited or applied, ask.booking, high == 0 and plain[low] or digits(high, low)
+                change = sign and high < SHORT and sign * (high * BASE + low)
+                if sign and amount_said == '0' or not sign and amount_said ~= '0' then return nil, invalid('amount of command ' .. at - 1) end
             end
-            local sign, said, booking, terms, held, balance, n, text, refused, s1, s2 = ask.sign, amount_said, ask.booking, nil, nil, nil, nil, nil, nil, '', nil
-            if sign and said == '0' or not sign and said ~= '0' then return nil, invalid('amount of command ' .. at - 1) end
-            if sign and record then
+            local said, booking, terms, held, balance, n, text, refused, s1, s2 = amount_said, booked, nil, nil, nil, nil, nil, nil, '', nil
+            if alone and change and record then
                 balance, n, text = match(record, PLAIN)
                 if not n then balance, n, text = match(record, EMPTY) end
                 terms = read_terms[text]
-                if terms and terms == ask.fits and #balance < 16 and #n < 15 and high < SHORT then
-                    balance, n = balance + sign * (high * BASE + low), n + 1
+                if terms and terms == ask.fits and #balance < 16 and #n < 15 then
+                    balance, n = balance + change, n + 1
                     if balance < terms.floor or balance > terms.ceiling then n = nil end
                 else
                     n = nil
@@ -94,8 +99,8 @@ local function decide_all(recent, old)
                 end
                 if balance then
                     record = format('%d', balance) .. ' 0 ' .. s1 .. s2 .. text
-                    records[number + 1], states[changed + 1], states[changed + 2], changed = record, ARGV[last_id + number], record, changed + 2
-                    outcome = fingerprint .. upper .. pair[last] .. ask.applied .. said .. ' ' .. record
+                    records[number + 1], states[filled + 1], states[filled + 2], filled = record, ARGV[last_id + number], record, filled + 2
+                    outcome = fingerprint .. upper .. pair[last] .. begins .. said .. ' ' .. record
                 else
                     local b1, b2, b3 = a.limb_text, nil, nil
                     if a.limb == high then -- most are the same; calling a function costs as much as deciding
@@ -104,7 +109,7 @@ local function decide_all(recent, old)
                     else
                         b1, b2, b3 = balance_text(a)
                     end
-                    outcome = fingerprint .. upper .. pair[last] .. ask.applied .. said .. ' ' .. b1 .. b2 .. b3 .. held.text .. s1 .. s2 .. terms.text
+                    outcome = fingerprint .. upper .. pair[last] .. begins .. said .. ' ' .. b1 .. b2 .. b3 .. held.text .. s1 .. s2 .. terms.text
                 end
                 if booking then outcome = outcome .. booking end
             end
@@ -112,5 +117,6 @@ local function decide_all(recent, old)
             decided[id], fresh[count], outcomes[o], outcomes[o + 1] = outcome, outcome, id, outcome
         end
     end
+    changed = filled
     return known, skipped, fresh, outcomes, count
 end

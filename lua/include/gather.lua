@@ -8,7 +8,7 @@ local function gather_concerns()
     local named, reversed, at, number, asked_for, _ = { '' }, {}, 1, nil, nil, nil
     for i = FIRST, last_id do
         number, asked_for, _, _, _, at = struct.unpack(ROW, rows, at)
-        local id, name, ask = ARGV[i], account_name(number), asks[asked_for]
+        local id, name, ask = ARGV[i], account_name(number % ALONE), asks[asked_for]
         local concerns = ask and CONCERNS[ask.kind.verb]
         if concerns == 'a new hold' then
             if not name or string.find(id, '[\t\n]') or string.find(name, '[\t\n]') then return nil, nil, 'id or account' end -- they are words of records
