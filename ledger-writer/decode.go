@@ -102,7 +102,7 @@ func (w *Writer) decodeRecord(b *batch, p *part, r *kgo.Record, command *ledgerv
 	}
 	p.sources = append(p.sources, r)
 	p.details = append(p.details, detail)
-	p.commands = append(p.commands, lua.Command{Command: command, Fingerprint: lua.FingerprintOf(command), Refusal: refusal, Body: r.Value, AskedAt: askedAt(command, r)})
+	p.commands = append(p.commands, lua.Command{Command: command, Fingerprint: w.fingerprints.Of(command), Refusal: refusal, Body: r.Value, AskedAt: askedAt(command, r)})
 }
 
 // askedAt is when a command was first asked for, as far as it shows: a retry keeps the caller's time, a redelivery the broker's, and a command

@@ -25,15 +25,16 @@ import (
 
 // Writer owns some shards and decides their commands, in order. One goroutine runs its loop.
 type Writer struct {
-	cfg        Config
-	logger     *zap.Logger
-	metrics    *counters
-	health     *metrics.Health
-	rdb        goredis.UniversalClient
-	store      *lua.Store
-	clickhouse driver.Conn // nil: nothing is forgotten, and rebuilds are from the log alone
-	calendar   calendar
-	topics     map[string]kadm.TopicID // from EnsureTopics
+	cfg          Config
+	logger       *zap.Logger
+	metrics      *counters
+	health       *metrics.Health
+	rdb          goredis.UniversalClient
+	store        *lua.Store
+	clickhouse   driver.Conn // nil: nothing is forgotten, and rebuilds are from the log alone
+	calendar     calendar
+	fingerprints lua.Fingerprints        // of the commands that the loop decodes
+	topics       map[string]kadm.TopicID // from EnsureTopics
 
 	evicting    atomic.Pointer[redis.PolicyError] // written by watchPolicy, read by readiness checks; nil: no master would evict
 	policyCheck time.Duration                     // the constant of that name; less in a test

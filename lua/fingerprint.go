@@ -102,7 +102,7 @@ func (account accountHash) fingerprint(c *ledgerv1.Command) Fingerprint {
 // hashed is what is hashed. Its methods return it longer: kept behind a pointer, it would be allocated for every command.
 type hashed []byte
 
-func (p hashed) number(n uint64) hashed { return binary.BigEndian.AppendUint64(p, n) }
+func (p hashed) number(n uint64) hashed { return binary.AppendUvarint(p, n) } // most are small: what is hashed is a third as long
 
 func (p hashed) text(s string) hashed { return append(p.number(uint64(len(s))), s...) }
 
