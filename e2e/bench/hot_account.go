@@ -71,10 +71,10 @@ func (l hotLoad) measure(ctx context.Context, rdb *redis.Client, records []*kgo.
 	if err := l.push(ctx, records, committed); err != nil {
 		return Load{}, err
 	}
-	h := Load{PerSecond: float64(len(records)) / time.Since(start).Seconds(), CPU: processCPU() - cpu}
+	took := Load{PerSecond: float64(len(records)) / time.Since(start).Seconds(), CPU: processCPU() - cpu}
 	after, err := redisCPU(ctx, rdb)
-	h.Redis = after - before
-	return h, err
+	took.Redis = after - before
+	return took, err
 }
 
 // hotLoad loads one shard.

@@ -19,14 +19,29 @@ func Log(ctx context.Context, events int, report *Report) error {
 		return fmt.Errorf("a log of %d events: whole millions are possible", events)
 	}
 	return withRedis(ctx, apachePath, func(e *stack.Engines, rdb *redis.Client) error {
-		first := "log_" + short(logRound)
-		_, err := hotRounds(ctx, e.Environ, rdb, logRound, events/logRound, func(round int, l Load) {
-			figure := Figure{Name: "log_" + short(round*logRound), Value: l.PerSecond, Unit: "commands/s"}
-			if round > 1 {
-				figure.Reference = first
+		_, err := hotRounds(ctx, e.Environ, rdb, logRound, events/logRound, func(round int, l Load) { report.Add(logFigure(round, logRound, l)) })
+		return err
+	})
+}
+
+// log measures the same on the embedded Kafka: the first round and the last.
+func (b *bench) log(ctx context.Context) error {
+	return withRedis(ctx, onePath, func(e *stack.Engines, rdb *redis.Client) error {
+		_, err := hotRounds(ctx, e.Environ, rdb, b.size.Commands, b.size.Rounds, func(round int, l Load) {
+			if round == 1 || round == b.size.Rounds {
+				b.report.Add(logFigure(round, b.size.Commands, l))
 			}
-			report.Add(figure)
 		})
 		return err
 	})
+}
+
+// logFigure is how fast a round of so many commands went, named by how long it left the log; later ones beside the first.
+func logFigure(round, commands int, l Load) Figure {
+	name := func(round int) string { return "log_" + short(round*commands) }
+	f := Figure{Name: name(round), Value: l.PerSecond, Unit: "commands/s"}
+	if round > 1 {
+		f.Reference = name(1)
+	}
+	return f
 }

@@ -165,22 +165,6 @@ func (b *bench) unitCosts(name string, l Load) {
 	b.report.Add(Figure{Name: name + "_go", Value: perCommand(l.CPU), Unit: "us/command"})
 }
 
-// log measures the hot account as its log, and what Redis remembers of it, grow.
-func (b *bench) log(ctx context.Context) error {
-	return withRedis(ctx, onePath, func(e *stack.Engines, rdb *redis.Client) error {
-		first, last := "log_"+short(b.size.Commands), "log_"+short(b.size.Commands*b.size.Rounds)
-		_, err := hotRounds(ctx, e.Environ, rdb, b.size.Commands, b.size.Rounds, func(round int, l Load) {
-			switch round {
-			case 1:
-				b.report.Add(Figure{Name: first, Value: l.PerSecond, Unit: "commands/s"})
-			case b.size.Rounds:
-				b.report.Add(Figure{Name: last, Value: l.PerSecond, Unit: "commands/s", Reference: first})
-			}
-		})
-		return err
-	})
-}
-
 // What the whole path on one shard needs, on either Kafka.
 var (
 	onePath    = stack.Options{Shards: 1, Kafka: true, Redis: true}
