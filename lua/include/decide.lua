@@ -2,9 +2,10 @@
 -- these two, and calling a function costs as much as deciding one.
 --   debit, credit: terms = "[booking]". A debit needs amount <= available = balance - held - floor, which is to say: what it leaves is not below
 --   held + floor. A credit must not pass the ceiling or 18 digits.
--- Most accounts have one command in a call, as the caller says. If it is a debit or credit, and plainly within the limits, then the account is never made of its record: the
--- new record follows from the old one. "Plainly": nothing is held, all numbers are exact in one Lua number, the terms are known to fit. Whatever is not
--- so simple is left to the account taken apart, which decides the same. An account that turns out to have more commands goes on from its new record.
+-- Most accounts have one command in a call, as the caller says. If it is a debit or credit, and plainly within the limits, then the account is never
+-- made of its record: the new record follows from the old one. "Plainly": nothing is held, all numbers are exact in one Lua number, the terms are known
+-- to fit. Whatever is not so simple is left to the account taken apart, which decides the same. An account that turns out to have more commands goes on
+-- from its new record.
 
 -- What became of them: the known ones, as the answer lists them, and their numbers; the outcomes of the others, in their order, and with their ids as
 -- HSET takes them; how many these are. Or nil and the answer that ends the call.
