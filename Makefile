@@ -1,5 +1,5 @@
 # Everything on a fresh machine: `make demo` and `make test`. Both install what they need, and say so.
-# Needs Go, npm and apt (redis-server, hledger, beancount, java, maven); the ClickHouse engine comes from npm, Apache Kafka from Maven, tools and
+# Needs Go, npm and apt (redis-server, valkey, hledger, beancount, java, maven); the ClickHouse engine comes from npm, Apache Kafka from Maven, tools and
 # libraries from Go modules.
 
 export HOTLEDGER_CACHE ?= $(HOME)/.cache/hotledger
@@ -11,10 +11,16 @@ PROTOC_GEN_VT := $(TOOLS)/protoc-gen-go-vtproto@v0.6.0/protoc-gen-go-vtproto
 GOLANGCI      := $(TOOLS)/golangci-lint@v2.15.0/golangci-lint
 GOTESTSUM     := $(TOOLS)/gotestsum@v1.13.0/gotestsum
 
+# REDIS=valkey runs any target on Valkey instead of Redis.
+VALKEY := $(HOTLEDGER_CACHE)/valkey/valkey-server
+ifeq ($(REDIS),valkey)
+export SANDBOX_REDIS_BIN := $(VALKEY)
+endif
+
 MODULES := schemas lua chassis producer ledger-writer projector reconciler sandbox e2e
 SERVICES := producer ledger-writer projector reconciler
 
-.PHONY: help demo test books model chaos kafka kafka-jars test-kafka sabotage bench bench-quick postgres lint generate breaking build engines clean
+.PHONY: help demo test books model chaos kafka kafka-jars test-kafka test-valkey valkey sabotage bench bench-quick postgres lint generate breaking build engines clean
 
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -36,6 +42,9 @@ kafka: kafka-jars ## one broker of the real Apache Kafka on port 9092 until Ctrl
 test-kafka: engines kafka-jars $(GOTESTSUM) ## the end-to-end tests, each on an Apache Kafka of its own
 	@scripts/install-engines.sh hledger bean-check:beancount
 	cd e2e && LEDGER_TEST_KAFKA=apache $(GOTESTSUM) --format testname -- -race -timeout 40m .
+
+test-valkey: engines valkey $(GOTESTSUM) ## the tests of what runs inside Redis and of what depends on it most, on Valkey (make test REDIS=valkey: all)
+	SANDBOX_REDIS_BIN=$(VALKEY) $(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -timeout 20m ./lua/... ./chassis/redis/... ./ledger-writer/...
 
 bench: engines kafka-jars postgres ## every figure, about fifteen minutes: name value unit ratio reference
 	@cd e2e && go run ./cmd/bench
@@ -75,8 +84,11 @@ postgres: # a reference of the benchmarks
 kafka-jars: # and java
 	@scripts/install-kafka.sh
 
-engines:
+engines: $(if $(filter valkey,$(REDIS)),valkey)
 	@scripts/install-engines.sh
+
+valkey:
+	@scripts/install-valkey.sh
 
 clean: ## what the build made; the cache of engines and tools stays
 	@rm -rf bin

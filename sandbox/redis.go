@@ -2,10 +2,12 @@ package sandbox
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -26,15 +28,18 @@ type RedisOptions struct {
 	configFile string // goes before all arguments; Sentinel keeps its state there
 }
 
-// Redis is a private redis-server with maxmemory-policy noeviction. Without AppendOnly it comes back empty from Restart. Safe for concurrent use.
+// Redis is a private redis-server, or what SANDBOX_REDIS_BIN names in its place, with maxmemory-policy noeviction. Without AppendOnly it comes back empty from Restart. Safe for concurrent use.
 type Redis struct {
 	options RedisOptions
 
 	engine
 }
 
-// ErrRedisMissing means that there is no redis-server in PATH.
-var ErrRedisMissing = errors.New("redis-server not found, run scripts/install-engines.sh")
+// ErrRedisMissing means that there is no redis-server in PATH, or none where SANDBOX_REDIS_BIN says.
+var ErrRedisMissing = errors.New("redis-server not found, run scripts/install-engines.sh, or scripts/install-valkey.sh where SANDBOX_REDIS_BIN is Valkey's")
+
+// redisBin is the server to start: a command in PATH, or a path. Valkey's takes the same arguments.
+func redisBin() string { return cmp.Or(os.Getenv("SANDBOX_REDIS_BIN"), "redis-server") }
 
 const (
 	startAttemptsMax = 5 // of a server on a free port that somebody else may take first
@@ -69,7 +74,7 @@ func StartRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
 
 // start needs r.mu or sole ownership.
 func (r *Redis) launch(ctx context.Context) error {
-	binary, err := exec.LookPath("redis-server")
+	binary, err := exec.LookPath(redisBin())
 	if err != nil {
 		return ErrRedisMissing
 	}

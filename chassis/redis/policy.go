@@ -1,9 +1,9 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -35,17 +35,11 @@ func CheckPolicy(ctx context.Context, client goredis.UniversalClient) error {
 
 func checkServer(ctx context.Context, server *goredis.Client) error {
 	// INFO and not CONFIG GET: managed Redis often forbids CONFIG.
-	info, err := server.Info(ctx, "memory").Result()
-	if err != nil {
+	info := server.InfoMap(ctx, "memory")
+	if err := info.Err(); err != nil {
 		return fmt.Errorf("read eviction policy of redis at %s: %w", server.Options().Addr, err)
 	}
-	policy := "unknown"
-	for line := range strings.Lines(info) {
-		if value, ok := strings.CutPrefix(line, "maxmemory_policy:"); ok {
-			policy = strings.TrimSpace(value)
-		}
-	}
-	if policy != "noeviction" {
+	if policy := cmp.Or(info.Item("Memory", "maxmemory_policy"), "unknown"); policy != "noeviction" {
 		return &PolicyError{Addr: server.Options().Addr, Policy: policy}
 	}
 	return nil

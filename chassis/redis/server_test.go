@@ -2,9 +2,11 @@ package redis_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -18,10 +20,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// startServer runs a private redis-server on a free port until the test ends, and returns its address.
+// startServer runs a private redis-server, or what SANDBOX_REDIS_BIN names in its place, on a free port until the test ends, and returns its address.
 func startServer(t *testing.T, args ...string) string {
 	t.Helper()
-	binary, err := exec.LookPath("redis-server")
+	binary, err := exec.LookPath(cmp.Or(os.Getenv("SANDBOX_REDIS_BIN"), "redis-server"))
 	if err != nil {
 		t.Skip("redis-server is not installed")
 	}

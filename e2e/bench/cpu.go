@@ -25,24 +25,17 @@ func processCPU() time.Duration {
 
 // redisCPU is what a Redis has used so far.
 func redisCPU(ctx context.Context, rdb *redis.Client) (time.Duration, error) {
-	info, err := rdb.Info(ctx, "cpu").Result()
-	if err != nil {
+	info := rdb.InfoMap(ctx, "cpu")
+	if err := info.Err(); err != nil {
 		return 0, err
 	}
-	total, found := 0.0, 0
-	for line := range strings.Lines(info) {
-		for _, key := range []string{"used_cpu_user:", "used_cpu_sys:"} {
-			if value, ok := strings.CutPrefix(strings.TrimSpace(line), key); ok {
-				seconds, err := strconv.ParseFloat(value, 64)
-				if err != nil {
-					return 0, fmt.Errorf("INFO cpu: %w", err)
-				}
-				total, found = total+seconds, found+1
-			}
+	total := 0.0
+	for _, key := range []string{"used_cpu_user", "used_cpu_sys"} {
+		seconds, err := strconv.ParseFloat(info.Item("CPU", key), 64)
+		if err != nil {
+			return 0, fmt.Errorf("INFO cpu: %s: %w", key, err)
 		}
-	}
-	if found != 2 {
-		return 0, fmt.Errorf("INFO cpu has no used_cpu_user or used_cpu_sys")
+		total += seconds
 	}
 	return time.Duration(total * float64(time.Second)), nil
 }

@@ -51,7 +51,7 @@ func hotRounds(ctx context.Context, environ []string, rdb *redis.Client, count, 
 		if err != nil {
 			return 0, err
 		}
-		measured, err := load.measure(ctx, rdb, records, (i+1)*count+2)
+		measured, err := measure(ctx, rdb, count, func() error { return load.push(ctx, records, (i+1)*count+2) })
 		if err != nil {
 			return 0, err
 		}
@@ -61,17 +61,17 @@ func hotRounds(ctx context.Context, environ []string, rdb *redis.Client, count, 
 	return found.bytes, err
 }
 
-// measure pushes records, until so many commands of the shard are committed in all.
-func (l hotLoad) measure(ctx context.Context, rdb *redis.Client, records []*kgo.Record, committed int) (Load, error) {
+// measure tells what a load of so many commands takes.
+func measure(ctx context.Context, rdb *redis.Client, commands int, load func() error) (Load, error) {
 	start, cpu := time.Now(), processCPU()
 	before, err := redisCPU(ctx, rdb)
 	if err != nil {
 		return Load{}, err
 	}
-	if err := l.push(ctx, records, committed); err != nil {
+	if err := load(); err != nil {
 		return Load{}, err
 	}
-	took := Load{PerSecond: float64(len(records)) / time.Since(start).Seconds(), CPU: processCPU() - cpu}
+	took := Load{PerSecond: float64(commands) / time.Since(start).Seconds(), CPU: processCPU() - cpu}
 	after, err := redisCPU(ctx, rdb)
 	took.Redis = after - before
 	return took, err
@@ -104,10 +104,6 @@ func openAndFund(account string) (open, credit *ledgerv1.Command) {
 	credit = command("fund "+account, ledgerv1.Operation_OPERATION_CREDIT, strconv.Itoa(hotFunds))
 	open.Account, credit.Account = account, account
 	return open, credit
-}
-
-func (l hotLoad) debits(account string, count int) ([]*kgo.Record, error) {
-	return l.records(count, func(i int) *ledgerv1.Command { return debit(i, account) })
 }
 
 func (l hotLoad) records(count int, make1 func(i int) *ledgerv1.Command) ([]*kgo.Record, error) {
@@ -173,8 +169,16 @@ func (l hotLoad) verifyHot(ctx context.Context, p *path, account string, count i
 		}
 		return debitID(i - 2)
 	})
-	if b := found.books[account]; err == nil && (b == nil || b.balance != int64(hotFunds-count) || b.sequence != uint64(count+2)) {
-		err = fmt.Errorf("account %s: %+v after %d debits", account, b, count)
+	if err != nil {
+		return found, err
 	}
-	return found, err
+	return found, found.books[account].debited(account, count)
+}
+
+// debited says what is wrong with an account that was opened, funded, and debited so many times by 1.
+func (b *book) debited(account string, count int) error {
+	if b == nil || b.balance != int64(hotFunds-count) || b.sequence != uint64(count+2) {
+		return fmt.Errorf("account %s: %+v after %d debits", account, b, count)
+	}
+	return nil
 }

@@ -22,11 +22,9 @@ const (
 
 func manyName(i int) string { return fmt.Sprintf("account-%07d", i) }
 
-func openingID(i int) string { return "open-" + strconv.Itoa(i) }
-
 // opening number i opens an account that may be overdrawn.
 func opening(i int) *ledgerv1.Command {
-	c := command(openingID(i), ledgerv1.Operation_OPERATION_OPEN, "")
+	c := command("open-"+strconv.Itoa(i), ledgerv1.Operation_OPERATION_OPEN, "")
 	c.Account, c.Open = manyName(i), &ledgerv1.OpenTerms{Floor: strconv.Itoa(-overdraft)}
 	return c
 }
@@ -43,19 +41,19 @@ func uniform(accounts int) func() string {
 	return func() string { return manyName(r.IntN(accounts)) }
 }
 
-// ZipfAccounts measures the whole path like HotAccount, over many accounts that were opened before.
-func ZipfAccounts(ctx context.Context, environ []string, rdb *redis.Client, accounts, count int) (measured Load, err error) {
-	p, err := startPath(ctx, environ, 1, max(accounts, count))
+// ZipfAccounts measures the whole path like HotAccount, over many accounts that were opened before, on all shards that environ names.
+func ZipfAccounts(ctx context.Context, environ []string, rdb *redis.Client, writers, accounts, count int) (measured Load, err error) {
+	p, err := startPath(ctx, environ, writers, max(accounts, count))
 	if err != nil {
 		return measured, err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	load := p.load(manyName(0)) // the one shard
+	load := p.spread()
 	openings, err := load.records(accounts, opening)
 	if err != nil {
 		return measured, err
 	}
-	if err := load.push(ctx, openings, accounts); err != nil {
+	if err := load.push(ctx, openings); err != nil {
 		return measured, err
 	}
 	pick := zipf(accounts)
@@ -63,24 +61,19 @@ func ZipfAccounts(ctx context.Context, environ []string, rdb *redis.Client, acco
 	if err != nil {
 		return measured, err
 	}
-	if measured, err = load.measure(ctx, rdb, debits, accounts+count); err != nil {
+	if measured, err = measure(ctx, rdb, count, func() error { return load.push(ctx, debits) }); err != nil {
 		return measured, err
 	}
-	found, err := load.readBack(ctx, p.cfg.Kafka, accounts+count, func(i int) string {
-		if i < accounts {
-			return openingID(i)
-		}
-		return debitID(i - accounts)
-	})
+	books, err := load.readBack(ctx)
 	if err != nil {
 		return measured, err
 	}
 	total := int64(0)
-	for _, b := range found.books {
+	for _, b := range books {
 		total += b.balance
 	}
-	if len(found.books) != accounts || total != -int64(count) {
-		return measured, fmt.Errorf("%d accounts, %d in all, after %d debits", len(found.books), total, count)
+	if len(books) != accounts || total != -int64(count) {
+		return measured, fmt.Errorf("%d accounts, %d in all, after %d debits", len(books), total, count)
 	}
 	return measured, nil
 }

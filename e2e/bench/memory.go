@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -73,14 +72,13 @@ func usedMemory(ctx context.Context, rdb *redis.Client) (int64, error) {
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	info, err := rdb.Info(ctx, "memory").Result()
-	if err != nil {
+	info := rdb.InfoMap(ctx, "memory")
+	if err := info.Err(); err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(info) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "used_memory:"); ok {
-			return strconv.ParseInt(value, 10, 64)
-		}
+	used, err := strconv.ParseInt(info.Item("Memory", "used_memory"), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("INFO memory: used_memory: %w", err)
 	}
-	return 0, fmt.Errorf("INFO memory has no used_memory")
+	return used, nil
 }

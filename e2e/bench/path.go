@@ -92,7 +92,11 @@ func (p *path) awaitMembers(ctx context.Context, writers int) error {
 
 // load is the shard of an account, loaded from outside.
 func (p *path) load(account string) hotLoad {
-	return hotLoad{client: p.client, shard: int32(topics.ShardOf(account, p.cfg.Kafka.Shards)), group: p.cfg.Group}
+	return p.shard(topics.ShardOf(account, p.cfg.Kafka.Shards))
+}
+
+func (p *path) shard(number int) hotLoad {
+	return hotLoad{client: p.client, shard: int32(number), group: p.cfg.Group}
 }
 
 // push hands records over and waits until the writer has committed so many commands of the shard in all.

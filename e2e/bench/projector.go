@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -30,26 +29,14 @@ type Projected struct {
 }
 
 // Projector measures how fast events that are in Kafka get into ClickHouse, with fsync, by one worker on one shard. Kafka and ClickHouse have
-// processes of their own. Every event must be a row, once.
-func Projector(ctx context.Context, events int) (_ Projected, err error) {
-	dir, err := os.MkdirTemp("", "hotledger-projector-")
-	if err != nil {
-		return Projected{}, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
+// processes of their own: engines has all but Kafka. Every event must be a row, once.
+func Projector(ctx context.Context, engines *stack.Engines, rdb *redis.Client, events int) (_ Projected, err error) {
 	broker, err := sandbox.StartKafkaProcess(ctx, sandbox.KafkaOptions{})
 	if err != nil {
 		return Projected{}, err
 	}
 	defer func() { err = errors.Join(err, broker.Stop()) }()
-	engines, err := stack.Start(ctx, stack.Options{Shards: 1, Redis: true, ClickHouse: true, Dir: dir})
-	if err != nil {
-		return Projected{}, err
-	}
-	defer func() { err = errors.Join(err, engines.Close()) }()
 	engines.Environ = append(engines.Environ, "KAFKA_BROKERS="+strings.Join(broker.Addrs(), ","))
-	rdb := redis.NewClient(&redis.Options{Addr: engines.Redis.Addr()})
-	defer func() { err = errors.Join(err, rdb.Close()) }()
 	if _, err := HotAccount(ctx, engines.Environ, rdb, events-2); err != nil { // and what opens and funds it
 		return Projected{}, err
 	}

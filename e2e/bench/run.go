@@ -82,7 +82,11 @@ func Run(ctx context.Context, size Size, only []string, out io.Writer) error {
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), MaxRetries: -1, ReadTimeout: time.Minute, PoolSize: clients})
 	defer func() { _ = rdb.Close() }()
 	b := &bench{size: size, rdb: rdb, report: NewReport(out)}
-	b.report.Note("one account; %d commands to a round trip, or %d clients that wait for each answer; engines and load on the same cores", depth, clients)
+	engine, err := engineOf(ctx, rdb)
+	if err != nil {
+		return err
+	}
+	b.report.Note("%s; one account; %d commands to a round trip, or %d clients that wait for each answer; engines and load on the same cores", engine, depth, clients)
 	for _, step := range figures {
 		if len(only) > 0 && !slices.Contains(only, step.name) {
 			continue
@@ -95,6 +99,15 @@ func Run(ctx context.Context, size Size, only []string, out io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// engineOf names the Redis, or what takes its place, with its version.
+func engineOf(ctx context.Context, rdb *redis.Client) (string, error) {
+	info := rdb.InfoMap(ctx, "server")
+	if valkey := info.Item("Server", "valkey_version"); valkey != "" {
+		return "Valkey " + valkey, info.Err()
+	}
+	return "Redis " + info.Item("Server", "redis_version"), info.Err()
 }
 
 // with starts engines of one step's own, and ends them after it.
@@ -209,16 +222,27 @@ func short(n int) string {
 	return strconv.Itoa(n)
 }
 
+// zipf measures one shard with one writer, as the hot account has, and then what a Redis of many accounts would have: several shards, and more writers.
 func (b *bench) zipf(ctx context.Context) error {
-	return withRedis(ctx, onePath, func(e *stack.Engines, rdb *redis.Client) error {
-		zipf, err := ZipfAccounts(ctx, e.Environ, rdb, b.size.Accounts, b.size.Commands)
+	for _, s := range []scale{{1, 1}, {4, 2}} {
+		path, name := onePath, "zipf_accounts"
+		if path.Shards = s.shards; s.shards > 1 {
+			name = fmt.Sprintf("%s_shards_%d_writers_%d", name, s.shards, s.writers)
+		}
+		err := withRedis(ctx, path, func(e *stack.Engines, rdb *redis.Client) error {
+			zipf, err := ZipfAccounts(ctx, e.Environ, rdb, s.writers, b.size.Accounts, b.size.Commands)
+			if err != nil {
+				return err
+			}
+			b.report.Add(Figure{Name: name, Value: zipf.PerSecond, Unit: "commands/s", Reference: "hot_account"})
+			b.unitCosts(name, zipf)
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		b.report.Add(Figure{Name: "zipf_accounts", Value: zipf.PerSecond, Unit: "commands/s", Reference: "hot_account"})
-		b.unitCosts("zipf_accounts", zipf)
-		return nil
-	})
+	}
+	return nil
 }
 
 func (b *bench) latency(ctx context.Context) error {
@@ -232,14 +256,16 @@ func (b *bench) latency(ctx context.Context) error {
 }
 
 func (b *bench) projector(ctx context.Context) error {
-	p, err := Projector(ctx, b.size.Projected)
-	if err != nil {
-		return err
-	}
-	b.report.Add(Figure{Name: "projector", Value: p.PerCore, Unit: "events/s/core", Reference: "hot_account"})
-	b.report.Add(Figure{Name: "projector_clickhouse", Value: p.ClickHouse, Unit: "us/event"})
-	b.report.Note("projector: %.0f events/s, ClickHouse and Kafka on the same cores; the process held %d MiB at most", p.PerSecond, p.PeakMemory>>20)
-	return nil
+	return withRedis(ctx, stack.Options{Shards: 1, Redis: true, ClickHouse: true}, func(e *stack.Engines, rdb *redis.Client) error {
+		p, err := Projector(ctx, e, rdb, b.size.Projected)
+		if err != nil {
+			return err
+		}
+		b.report.Add(Figure{Name: "projector", Value: p.PerCore, Unit: "events/s/core", Reference: "hot_account"})
+		b.report.Add(Figure{Name: "projector_clickhouse", Value: p.ClickHouse, Unit: "us/event"})
+		b.report.Note("projector: %.0f events/s, ClickHouse and Kafka on the same cores; the process held %d MiB at most", p.PerSecond, p.PeakMemory>>20)
+		return nil
+	})
 }
 
 func (b *bench) shards(ctx context.Context) error { return Shards(ctx, b.size.Commands, b.report) }

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/hotledger/hotledger/e2e/stack"
 	"github.com/hotledger/hotledger/lua"
 	"github.com/hotledger/hotledger/sandbox"
+	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 	"github.com/hotledger/hotledger/schemas/topics"
 )
 
@@ -85,31 +85,36 @@ func (s scale) run(ctx context.Context, addrs []string, count int) (perSecond fl
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
 	each := count / s.shards
-	accounts, loads, records := make([]string, s.shards), make([]hotLoad, s.shards), make([][]*kgo.Record, s.shards)
-	for shard := range s.shards {
+	accounts := make([]string, s.shards)
+	for shard := range accounts {
 		accounts[shard] = accountOf(shard, s.shards)
-		loads[shard] = p.load(accounts[shard])
-		if err := loads[shard].fund(ctx, accounts[shard]); err != nil {
-			return 0, err
-		}
-		if records[shard], err = loads[shard].debits(accounts[shard], each); err != nil {
-			return 0, err
-		}
+	}
+	load := p.spread()
+	funding, err := load.records(2*s.shards, func(i int) *ledgerv1.Command {
+		open, credit := openAndFund(accounts[i/2])
+		return []*ledgerv1.Command{open, credit}[i%2]
+	})
+	if err != nil {
+		return 0, err
+	}
+	if err := load.push(ctx, funding); err != nil {
+		return 0, err
+	}
+	debits, err := load.records(each*s.shards, func(i int) *ledgerv1.Command { return debit(i, accounts[i%s.shards]) })
+	if err != nil {
+		return 0, err
 	}
 	start := time.Now()
-	for i := range each {
-		for shard := range records {
-			p.client.Produce(ctx, records[shard][i], nil) // a lost one shows in the count
-		}
-	}
-	for _, load := range loads {
-		if err := load.waitCommitted(ctx, int64(each+2)); err != nil {
-			return 0, err
-		}
+	if err := load.push(ctx, debits); err != nil {
+		return 0, err
 	}
 	took := time.Since(start)
-	for shard, load := range loads {
-		if _, err := load.verifyHot(ctx, p, accounts[shard], each); err != nil {
+	books, err := load.readBack(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, account := range accounts {
+		if err := books[account].debited(account, each); err != nil {
 			return 0, err
 		}
 	}
