@@ -104,7 +104,12 @@ type hashed []byte
 
 func (p hashed) number(n uint64) hashed { return binary.AppendUvarint(p, n) } // most are small: what is hashed is a third as long
 
-func (p hashed) text(s string) hashed { return append(p.number(uint64(len(s))), s...) }
+func (p hashed) text(s string) hashed {
+	if s == "" { // as most are
+		return append(p, 0)
+	}
+	return append(p.number(uint64(len(s))), s...)
+}
 
 func (p hashed) optional(n *uint64) hashed {
 	if n == nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
@@ -45,7 +46,7 @@ func (d *decoder) decode(record *kgo.Record) (*ledgerv1.Event, error) {
 		return nil, fmt.Errorf("event has a fingerprint of %d and a chain of %d bytes", len(event.GetFingerprint()), len(event.GetChain()))
 	case len(event.GetHead()) != 0 && len(event.GetHead()) != chainBytes:
 		return nil, fmt.Errorf("event has a head of %d bytes", len(event.GetHead()))
-	case o.GetDecidedAt().CheckValid() != nil:
+	case o.GetDecidedAt().GetSeconds() == 0 || o.GetDecidedAt().CheckValid() != nil: // 1970, to the second, is what empty leaves
 		return nil, fmt.Errorf("event has no time of decision")
 	}
 	return event, nil
@@ -57,15 +58,17 @@ func (d *decoder) empty() *ledgerv1.Event {
 	event := &d.event
 	outcome, command := event.GetOutcome(), event.GetCommand()
 	if outcome == nil {
-		outcome, command = &ledgerv1.Outcome{}, &ledgerv1.Command{}
+		outcome, command = &ledgerv1.Outcome{DecidedAt: &timestamppb.Timestamp{}}, &ledgerv1.Command{}
 	}
+	decidedAt := outcome.GetDecidedAt()
+	*decidedAt = timestamppb.Timestamp{}
 	outcome.GetAfter().ReturnToVTPool() // whether there is a state says something: none is left here
 	for _, legs := range [...][]*ledgerv1.Leg{outcome.GetLegs(), command.GetLegs()} {
 		for _, leg := range legs {
 			leg.Reset()
 		}
 	}
-	*outcome, *command = ledgerv1.Outcome{Legs: outcome.GetLegs()[:0]}, ledgerv1.Command{Legs: command.GetLegs()[:0]}
+	*outcome, *command = ledgerv1.Outcome{Legs: outcome.GetLegs()[:0], DecidedAt: decidedAt}, ledgerv1.Command{Legs: command.GetLegs()[:0]}
 	*event = ledgerv1.Event{Outcome: outcome, Command: command}
 	return event
 }

@@ -59,6 +59,19 @@ func TestNothingOfAnEventIsInTheNextRow(t *testing.T) {
 	}
 }
 
+// The time of the event before is none of this one's.
+func TestAnEventWithoutATimeOfDecisionIsRefused(t *testing.T) {
+	t.Parallel()
+	event := newLedger().event(0, func(*ledgerv1.Command) {})
+	d := new(decoder)
+	for _, at := range []*timestamppb.Timestamp{timestamppb.New(decidedAt), nil, {}, {Seconds: 1, Nanos: -1}, timestamppb.New(decidedAt)} {
+		event.Outcome.DecidedAt = at
+		if _, err := d.decode(recordOf(t, 0, event)); (err == nil) != (at.GetNanos() >= 0 && at.GetSeconds() > 0) {
+			t.Errorf("decided at %v: %v", at, err)
+		}
+	}
+}
+
 func TestDaysAreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
 	dates := calendar{}

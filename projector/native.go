@@ -17,7 +17,14 @@ func (c *cells) uint32(n uint32) { *c = binary.LittleEndian.AppendUint32(*c, n) 
 func (c *cells) uint64(n uint64) { *c = binary.LittleEndian.AppendUint64(*c, n) }
 func (c *cells) int64(n int64)   { c.uint64(uint64(n)) }
 func (c *cells) bytes(b []byte)  { *c = append(*c, b...) }
-func (c *cells) text(s string)   { *c = append(binary.AppendUvarint(*c, uint64(len(s))), s...) }
+
+func (c *cells) text(s string) {
+	if s == "" { // as in most columns of most rows
+		*c = append(*c, 0)
+		return
+	}
+	*c = append(binary.AppendUvarint(*c, uint64(len(s))), s...)
+}
 
 // nullable is a Nullable column.
 type nullable struct{ null, value cells }

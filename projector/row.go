@@ -110,6 +110,9 @@ func (r *row) readable() error {
 			return fmt.Errorf("counter account %q is not UTF-8", leg.account)
 		}
 	}
+	if len(r.metadata) == 0 { // as in rows.append
+		return nil
+	}
 	for key, value := range r.metadata {
 		if !utf8.ValidString(key) || !utf8.ValidString(value) {
 			return fmt.Errorf("metadata %q: %q is not UTF-8", key, value)
