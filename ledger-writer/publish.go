@@ -124,7 +124,7 @@ type publisher struct {
 	patience time.Duration            // the broker gives the transaction up after it
 	promise  func(*kgo.Record, error) // promised, made once
 	failure  atomic.Pointer[error]    // written by the client's promises
-	room     room
+	room     *room
 }
 
 // open begins the transaction of a batch.
@@ -133,7 +133,7 @@ func (w *Writer) open() (*publisher, error) {
 		return nil, fmt.Errorf("%w: begin transaction: %w", errTenureOver, err)
 	}
 	w.inTxn = true
-	p := &publisher{session: w.session, patience: w.cfg.TransactionTimeout}
+	p := &publisher{session: w.session, patience: w.cfg.TransactionTimeout, room: &w.room}
 	p.promise = p.promised
 	return p, nil
 }
@@ -170,6 +170,7 @@ func (p *publisher) event(e *ledgerv1.Event, command []byte) {
 }
 
 // room is memory for the records of events, cut off larger pieces: a piece is free again once all that was cut off it is. One goroutine uses it.
+// It outlives the batch: most batches of a quiet system are of one command, and would each take a piece of their own.
 type room struct {
 	records []kgo.Record
 	headers []kgo.RecordHeader

@@ -46,6 +46,7 @@ type Writer struct {
 	owned   ownership
 	inTxn   bool
 	pace    pace
+	room    room            // of the events that the loop publishes
 	besides map[int]*beside // by shard
 	// besideEvents is the constant of that name; less in a test.
 	besideEvents uint64

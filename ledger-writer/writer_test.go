@@ -21,3 +21,19 @@ func TestCommandsBecomeLinkedEventsInOrder(t *testing.T) {
 		t.Errorf("d2: %s", got)
 	}
 }
+
+// A piece of memory is some hundred times what the event of one command needs: a quiet writer would collect garbage all the time.
+func TestBatchesOfOneCommandShareAPieceOfMemory(t *testing.T) {
+	t.Parallel()
+	l := setup(t)
+	w := l.writer(t)
+	stop := start(t, w)
+	for _, c := range []*ledgerv1.Command{open("a"), credit("c1", "a", "100"), debit("d1", "a", "60")} {
+		l.send(t, c)
+		l.audit(t) // its batch has ended
+	}
+	must(t, stop())
+	if left := len(w.room.records); left != roomRecords-3 {
+		t.Errorf("%d records are left of the piece, want %d", left, roomRecords-3)
+	}
+}
