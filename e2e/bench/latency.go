@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
@@ -32,7 +33,8 @@ var latencyRates = []struct {
 
 // Latency measures what a caller of the Go SDK waits for on one account: from the moment at which a command is due to its committed outcome. The
 // load is open: commands are due at their times, whatever became of the ones before, so a stall counts for all that were due in it. First the
-// maximum is measured, then each rate, and 80 % of the maximum. kafka names the broker in the figures.
+// maximum is measured, then each rate, and 80 % of the maximum. kafka names the broker in the figures. They count every wait; a note tells them
+// apart from the waits that met a CPU slowed down by its host, which no program can do anything about.
 func Latency(ctx context.Context, environ []string, kafka string, lasting time.Duration, report *Report) (err error) {
 	p, err := startPath(ctx, environ, 1, 0)
 	if err != nil {
@@ -71,13 +73,11 @@ func Latency(ctx context.Context, environ []string, kafka string, lasting time.D
 			report.Note("%s_%s: not reached: %.0f of %.0f commands/s", name, r.name, got.perSecond, r.rate)
 			continue
 		}
-		for _, q := range []struct {
-			name    string
-			percent float64
-		}{{"p50", 50}, {"p99", 99}, {"p999", 99.9}} {
-			report.Add(Figure{Name: fmt.Sprintf("%s_%s_%s", name, r.name, q.name), Value: float64(got.waits.ValueAtQuantile(q.percent)) / 1e3, Unit: "ms"})
+		all := histogram(got.waits)
+		for _, q := range quantiles {
+			report.Add(Figure{Name: fmt.Sprintf("%s_%s_%s", name, r.name, q.name), Value: float64(all.ValueAtQuantile(q.percent)) / 1e3, Unit: "ms"})
 		}
-		report.Note("%s_%s: %.0f commands/s, the longest wait %.3g ms", name, r.name, got.perSecond, float64(got.waits.Max())/1e3)
+		report.Note("%s_%s: %.0f commands/s, the longest wait %.3g ms; %s", name, r.name, got.perSecond, float64(all.Max())/1e3, got.undisturbed(lasting))
 	}
 	_, err = p.load(hotAccount).verifyHot(ctx, p, hotAccount, c.sent)
 	return err
@@ -97,21 +97,49 @@ type due struct {
 
 // waits is what one run found.
 type waits struct {
-	waits     *hdrhistogram.Histogram // µs
-	perSecond float64                 // from the first outcome to the last
+	waits     []stretch // from due time to outcome, in order
+	slow      []stretch // when the CPU's clock was slow
+	perSecond float64   // from the first outcome to the last
+}
+
+var quantiles = []struct {
+	name    string
+	percent float64
+}{{"p50", 50}, {"p99", 99}, {"p999", 99.9}}
+
+// histogram of waits, µs.
+func histogram(waits []stretch) *hdrhistogram.Histogram {
+	h := hdrhistogram.New(1, latencyMax, 3)
+	for _, s := range waits {
+		_ = h.RecordValue(min(latencyMax, max(1, (s.to-s.from).Microseconds())))
+	}
+	return h
+}
+
+// undisturbed says how the waits are that met no slow clock.
+func (w waits) undisturbed(lasting time.Duration) string {
+	apart := slices.DeleteFunc(slices.Clone(w.waits), func(s stretch) bool { return s.meets(w.slow) })
+	h := histogram(apart)
+	text := fmt.Sprintf("the clock was slow in %d stretches, %.1f %% of the time; the %.1f %% of the waits that met none:", len(w.slow),
+		100*length(w.slow).Seconds()/lasting.Seconds(), 100*float64(len(apart))/float64(len(w.waits)))
+	for _, q := range quantiles {
+		text += fmt.Sprintf(" %s %.3g ms", q.name, float64(h.ValueAtQuantile(q.percent))/1e3)
+	}
+	return text
 }
 
 // run sends for so long at a rate, and returns when every outcome is there.
 func (c *caller) run(ctx context.Context, rate float64, lasting time.Duration) (waits, error) {
 	nap := syscall.NsecToTimespec(200_000)
 	sent, result, failed := make(chan due, inFlight), make(chan waits, 1), make(chan error, 1)
+	start := time.Now()
+	speed := watchClock(start)
 	go func() { // ends when sent is closed
-		w, err := c.collect(ctx, sent)
+		w, err := c.collect(ctx, start, sent)
 		result <- w
 		failed <- err
 	}()
 	send := func() error {
-		start := time.Now()
 		for i := 0; ; {
 			passed := time.Since(start)
 			if passed >= lasting {
@@ -134,12 +162,13 @@ func (c *caller) run(ctx context.Context, rate float64, lasting time.Duration) (
 	err := send()
 	close(sent)
 	w := <-result
+	w.slow = speed.slow()
 	return w, errors.Join(err, <-failed)
 }
 
 // collect waits for the outcomes in their order: the account's sequence proves that none is missing and none counts twice.
-func (c *caller) collect(ctx context.Context, sent <-chan due) (waits, error) {
-	w := waits{waits: hdrhistogram.New(1, latencyMax, 3)}
+func (c *caller) collect(ctx context.Context, start time.Time, sent <-chan due) (waits, error) {
+	var w waits
 	var first, last time.Time
 	var problem error
 	count := 0
@@ -159,7 +188,7 @@ func (c *caller) collect(ctx context.Context, sent <-chan due) (waits, error) {
 		case outcome.GetStatus() != ledgerv1.Status_STATUS_APPLIED || outcome.GetAfter().GetSequence() != c.sequence:
 			problem = fmt.Errorf("outcome of %s: %s at sequence %d, want %d", outcome.GetCommandId(), outcome.GetStatus(), outcome.GetAfter().GetSequence(), c.sequence)
 		default:
-			problem = w.waits.RecordValue(max(1, last.Sub(d.at).Microseconds()))
+			w.waits = append(w.waits, stretch{d.at.Sub(start), last.Sub(start)})
 		}
 	}
 	if span := last.Sub(first).Seconds(); span > 0 {
