@@ -216,7 +216,7 @@ func (w *whole) forge(t *testing.T, server *sandbox.Redis) error {
 	must(t, err)
 	return store.Apply(t.Context(), lua.Call{Shard: busy, Expected: state.Head, Now: time.Now(), Commands: []lua.Command{
 		{Command: c, Fingerprint: lua.FingerprintOf(c), Body: body},
-	}})[0].Err
+	}}).Err
 }
 
 func must(t *testing.T, err error) {

@@ -15,81 +15,73 @@ import (
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
 
-// roundsAhead is how many rounds may be with Redis, wait for it, or wait to be published: one each, so that neither side waits for the other's slower
-// rounds.
-const roundsAhead = 3
+// callsAhead is how many calls of a shard may be with Redis, wait for it, or wait to be published: one each, so that neither side waits for the other's
+// slower ones.
+const callsAhead = 3
 
-// apply lets Redis decide the batch, in rounds: each sends one call per shard, and a shard's next call starts from the head that its last
-// one returned. While Redis works on one round, the answers of the last one are read and published, and the calls of the next one made ready.
-func (w *Writer) apply(ctx context.Context, b *batch) (err error) {
-	// The rounds share a transaction that the broker gives up after its timeout. What was decided when this ends is not lost: the recovery
-	// publishes it from the outbox, and the rest of the batch begins anew.
+// apply lets Redis decide the batch, all shards side by side.
+func (w *Writer) apply(ctx context.Context, b *batch) error {
+	// They share a transaction that the broker gives up after its timeout. What was decided when this ends is not lost: the recovery publishes it from
+	// the outbox, and the rest of the batch begins anew.
 	ctx, cancel := context.WithTimeout(ctx, (w.cfg.RedisBudget+w.cfg.TransactionTimeout)/2)
 	defer cancel()
-	ready, decided := make(chan []*lua.Prepared, roundsAhead), make(chan round, roundsAhead)
-	go w.decideRounds(ctx, b.heads(), ready, decided)
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.SetLimit(w.cfg.Redis.PoolSize) // more would wait for a connection
+	for _, p := range b.parts {
+		parts.Go(func() error { return w.applyPart(ctx, b.out, p) })
+	}
+	return parts.Wait()
+}
+
+// applyPart lets Redis decide a shard's part, call by call; the next one starts from the head that the last one returned. While Redis works on one call,
+// the answer of the last one is read and published, and the next one made ready.
+func (w *Writer) applyPart(ctx context.Context, out *publisher, p *part) (err error) {
+	ready, decided := make(chan *lua.Prepared, callsAhead), make(chan answer, callsAhead)
+	go w.decideCalls(ctx, p.at.Head, ready, decided)
 	defer func() { // what Redis was asked must not outlive this
 		close(ready)
-		for r := range decided {
-			err = errors.Join(err, r.err)
+		for a := range decided {
+			err = errors.Join(err, a.Err)
 		}
 	}()
 	for ahead, more := 0, true; ; ahead-- {
-		for more && ahead < roundsAhead {
-			calls, err := w.prepareCalls(b)
+		for more && ahead < callsAhead {
+			call, err := w.prepareCall(p)
 			if err != nil {
 				return err
 			}
-			if more = len(calls) > 0; more {
-				ready <- calls
+			if more = call != nil; more {
+				ready <- call
 				ahead++
 			}
 		}
 		if ahead == 0 {
 			return nil
 		}
-		r := <-decided
-		if r.err != nil {
-			return r.err
+		a := <-decided
+		if a.Err != nil {
+			return a.Err
 		}
-		for _, a := range r.answers {
-			if err := b.parts[a.shard].take(a); err != nil {
-				return err
-			}
+		if err := p.take(a); err != nil {
+			return err
 		}
-		w.publishDecided(b)
+		w.publishDecided(out, p)
 	}
 }
 
-// heads are where Redis stands before the batch, by shard.
-func (b *batch) heads() map[int]lua.Head {
-	heads := make(map[int]lua.Head, len(b.parts))
-	for shard, p := range b.parts {
-		heads[shard] = p.at.Head
+// prepareCall makes the next call of a shard ready; nil when its part is done.
+func (w *Writer) prepareCall(p *part) (*lua.Prepared, error) {
+	w.decode(p)
+	next := p.commands[p.prepared:]
+	if len(next) == 0 {
+		return nil, nil
 	}
-	return heads
-}
-
-// prepareCalls makes the next calls of all shards ready; none when the batch is done.
-func (w *Writer) prepareCalls(b *batch) (calls []*lua.Prepared, err error) {
-	w.decode(b)
-	for _, p := range b.parts {
-		next := p.commands[p.prepared:]
-		if len(next) == 0 {
-			continue
-		}
-		p.prepared = len(p.commands)
-		call := lua.Call{Shard: p.shard.number, Now: time.Now(), Commands: next}
-		if err := call.CheckClock(); err != nil {
-			return nil, err
-		}
-		ready, err := w.store.Prepare(call)
-		if err != nil {
-			return nil, err
-		}
-		calls = append(calls, ready)
+	p.prepared = len(p.commands)
+	call := lua.Call{Shard: p.shard.number, Now: time.Now(), Commands: next}
+	if err := call.CheckClock(); err != nil {
+		return nil, err
 	}
-	return calls, nil
+	return w.store.Prepare(call)
 }
 
 // take notes what a call decided, and where it left Redis.
@@ -110,8 +102,7 @@ func (p *part) take(a answer) error {
 // answer is what became of a call. Some of its commands may be known to ClickHouse alone.
 type answer struct {
 	lua.Answer
-	shard    int
-	commands []lua.Command              // of the call
+	commands []lua.Command              // of the call, where known is not empty
 	known    map[string]*ledgerv1.Event // by command id
 }
 
@@ -132,82 +123,50 @@ func (a answer) decisions() ([]lua.Decision, error) {
 	return decisions, nil
 }
 
-// round is what became of one call per shard.
-type round struct {
-	answers []answer
-	err     error
-}
-
-// decideRounds decides one round after the other, until there are no more or one goes wrong. Heads are where the shards stand before.
-func (w *Writer) decideRounds(ctx context.Context, heads map[int]lua.Head, ready <-chan []*lua.Prepared, decided chan<- round) {
+// decideCalls decides one call after the other, until there are no more or one goes wrong. Head is where the shard stands before.
+func (w *Writer) decideCalls(ctx context.Context, head lua.Head, ready <-chan *lua.Prepared, decided chan<- answer) {
 	defer close(decided)
-	for calls := range ready {
-		for _, call := range calls {
-			call.Expected, call.Now = heads[call.Shard], time.Now()
-		}
+	for call := range ready {
+		call.Expected, call.Now = head, time.Now()
 		start := time.Now()
-		answers, err := w.decide(ctx, calls)
+		a, err := w.decide(ctx, call)
 		w.metrics.applySeconds.Observe(time.Since(start).Seconds())
-		decided <- round{answers, err}
+		a.Err = err
+		decided <- a
 		if err != nil {
 			return
 		}
-		for _, a := range answers {
-			heads[a.shard] = a.Head
-		}
+		head = a.Head
 	}
 }
 
-// decide runs one round. What may be older than Redis remembers is looked up meanwhile, shard by shard, and asked again.
-func (w *Writer) decide(ctx context.Context, calls []*lua.Prepared) ([]answer, error) {
-	answers, err := w.call(ctx, calls)
+// decide runs one call. What may be older than Redis remembers is looked up meanwhile, and asked again.
+func (w *Writer) decide(ctx context.Context, call *lua.Prepared) (answer, error) {
+	a, err := w.call(ctx, call)
+	if old := (*lua.TooOldError)(nil); errors.As(err, &old) {
+		return w.applyOld(ctx, call, old) // ends with its patience
+	}
 	if err != nil {
-		w.logger.Debug("round given up", zap.Int("calls", len(calls)), zap.Error(err))
-		return nil, fmt.Errorf("decide: %w", err)
+		w.logger.Debug("call given up", zap.Int("shard", call.Shard), zap.Error(err))
+		return answer{}, fmt.Errorf("decide: %w", err)
 	}
-	var lookUps errgroup.Group
-	for i := range answers {
-		if old := (*lua.TooOldError)(nil); errors.As(answers[i].Err, &old) {
-			lookUps.Go(func() (err error) { // ends with its patience
-				answers[i], err = w.applyOld(ctx, calls[i], old)
-				return err
-			})
-		}
-	}
-	return answers, lookUps.Wait()
+	return answer{Answer: a}, nil
 }
 
-// call sends one call per shard. One whose reply was lost is sent again, the very same, with the same expected head (rule 4): if it had been
-// executed after all, Redis answers OUT_OF_SYNC, which always means recover.
-func (w *Writer) call(ctx context.Context, calls []*lua.Prepared) ([]answer, error) {
-	answers := make([]answer, len(calls))
-	pending := make([]int, len(calls))
-	for i := range calls {
-		pending[i] = i
-	}
+// call sends a call. One whose reply was lost is sent again, the very same, with the same expected head (rule 4): if it had been executed after all,
+// Redis answers OUT_OF_SYNC, which always means recover.
+func (w *Writer) call(ctx context.Context, call *lua.Prepared) (a lua.Answer, err error) {
 	budget, cancel := context.WithTimeout(ctx, w.cfg.RedisBudget)
 	defer cancel()
-	return answers, retry.Do(budget, w.logger, "apply", func(ctx context.Context) error {
-		round := make([]*lua.Prepared, len(pending))
-		for i, at := range pending {
-			round[i] = calls[at]
+	err = retry.Do(budget, w.logger, "apply", func(ctx context.Context) error {
+		a = w.store.Decide(ctx, call)
+		if a.Err == nil || redis.IsTransient(a.Err) {
+			return a.Err
 		}
-		var failed []int
-		var last error
-		for i, a := range w.store.Decide(ctx, round...) {
-			answers[pending[i]] = answer{Answer: a, shard: round[i].Shard, commands: round[i].Commands}
-			switch old := (*lua.TooOldError)(nil); {
-			case a.Err == nil, errors.As(a.Err, &old):
-			case redis.IsTransient(a.Err):
-				failed, last = append(failed, pending[i]), a.Err
-			default:
-				w.suspect(round[i].Shard, a.Err)
-				return retry.Permanent(a.Err)
-			}
-		}
-		pending = failed
-		return last
+		w.suspect(call.Shard, a.Err)
+		return retry.Permanent(a.Err)
 	})
+	return a, err
 }
 
 // suspect notes that a shard needs more than a comparison of heads.

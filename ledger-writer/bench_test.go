@@ -43,7 +43,7 @@ func BenchmarkDecodeRecord(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		p.sources, p.details, p.commands = p.sources[:0], p.details[:0], p.commands[:0]
-		w.decodeRecord(&batch{}, p, r, &command)
+		w.decodeRecord(p, r, &command)
 	}
 	if len(p.commands) != 1 {
 		b.Fatal("the record is no command")

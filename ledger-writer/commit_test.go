@@ -246,7 +246,7 @@ func TestAWriterThatLostItsShardsCommitsNothing(t *testing.T) {
 			shard := stale.parts[topics.ShardOf("a", shards)].shard
 			r := zombie.store.Apply(t.Context(), lua.Call{
 				Shard: shard.number, Expected: shard.at.Head, Now: time.Now(), Commands: []lua.Command{{Command: late, Fingerprint: lua.FingerprintOf(late)}},
-			})[0]
+			})
 			if !errors.Is(r.Err, lua.ErrOutOfSync) {
 				t.Errorf("a late call of the zombie: %v", r.Err)
 			}

@@ -34,21 +34,19 @@ const (
 // callBytesMax bounds one call of the script: Redis copies the arguments, and other clients wait meanwhile.
 const callBytesMax = 1 << 20
 
-// decode turns the records of every shard's next call into commands. A record that does not even name a command and an account becomes a dead
+// decode turns the records of a shard's next call into commands. A record that does not even name a command and an account becomes a dead
 // letter; one that landed on the wrong partition is sent on; an invalid one goes to the script as a refusal, so that its outcome is recorded
 // like any other.
-func (w *Writer) decode(b *batch) {
-	for _, p := range b.parts {
-		begun, bytes := len(p.commands), 0
-		room := make([]ledgerv1.Command, min(len(p.records), lua.CommandsMax)) // at once: one by one costs more
-		for len(p.records) > 0 && len(p.commands)-begun < lua.CommandsMax {
-			r := p.records[0]
-			if bytes += len(r.Value); bytes > callBytesMax && len(p.commands) > begun {
-				break
-			}
-			p.records = p.records[1:]
-			w.decodeRecord(b, p, r, &room[len(p.commands)-begun])
+func (w *Writer) decode(p *part) {
+	begun, bytes := len(p.commands), 0
+	room := make([]ledgerv1.Command, min(len(p.records), lua.CommandsMax)) // at once: one by one costs more
+	for len(p.records) > 0 && len(p.commands)-begun < lua.CommandsMax {
+		r := p.records[0]
+		if bytes += len(r.Value); bytes > callBytesMax && len(p.commands) > begun {
+			break
 		}
+		p.records = p.records[1:]
+		w.decodeRecord(p, r, &room[len(p.commands)-begun])
 	}
 }
 
@@ -62,37 +60,37 @@ func (w *Writer) share(b *batch) {
 		}
 		n := len(records)
 		b.parts[number] = &part{
-			shard: s, at: s.at, records: records, sources: make([]*kgo.Record, 0, n),
+			shard: s, at: s.at, calendar: w.calendar, records: records, sources: make([]*kgo.Record, 0, n),
 			commands: make([]lua.Command, 0, n), details: make([]string, 0, n), decisions: make([]lua.Decision, 0, n),
 		}
 	}
 }
 
 // decodeRecord decodes into command, which is empty, or holds what a record was refused for.
-func (w *Writer) decodeRecord(b *batch, p *part, r *kgo.Record, command *ledgerv1.Command) {
+func (w *Writer) decodeRecord(p *part, r *kgo.Record, command *ledgerv1.Command) {
 	if len(r.Value) > limits.CommandBytesMax {
-		w.bury(b, r, causeTooLarge, fmt.Sprintf("%d bytes; a command has at most %d", len(r.Value), limits.CommandBytesMax))
+		w.bury(p, r, causeTooLarge, fmt.Sprintf("%d bytes; a command has at most %d", len(r.Value), limits.CommandBytesMax))
 		return
 	}
 	if n := headerBytes(r); n > headerBytesMax {
-		w.bury(b, r, causeTooLarge, fmt.Sprintf("%d bytes of headers; a command has at most %d", n, headerBytesMax))
+		w.bury(p, r, causeTooLarge, fmt.Sprintf("%d bytes of headers; a command has at most %d", n, headerBytesMax))
 		return
 	}
 	if err := proto.Unmarshal(r.Value, command); err != nil || len(r.Value) == 0 {
-		w.bury(b, r, causeNotACommand, fmt.Sprintf("not a ledger.v1.Command: %v", err))
+		w.bury(p, r, causeNotACommand, fmt.Sprintf("not a ledger.v1.Command: %v", err))
 		return
 	}
 	refusal, problem := limits.Command(command)
 	if !limits.Recordable(command) {
 		// Without a name there is no outcome to remember.
-		w.bury(b, r, reason.Of(refusal).Code, problem.Error())
-		b.answer(command, &ledgerv1.Outcome{
+		w.bury(p, r, reason.Of(refusal).Code, problem.Error())
+		p.answer(command, &ledgerv1.Outcome{
 			CommandId: command.GetCommandId(), Account: command.GetAccount(), Status: ledgerv1.Status_STATUS_REJECTED, Reason: refusal, Delta: "0",
 		}, problem.Error())
 		return
 	}
 	if home := topics.ShardOf(command.GetAccount(), w.cfg.Kafka.Shards); home != p.shard.number {
-		b.moved = append(b.moved, &kgo.Record{Topic: topics.Commands, Partition: int32(home), Key: []byte(command.GetAccount()), Value: r.Value, Headers: firstSeen(r)})
+		p.moved = append(p.moved, &kgo.Record{Topic: topics.Commands, Partition: int32(home), Key: []byte(command.GetAccount()), Value: r.Value, Headers: firstSeen(r)})
 		w.metrics.moved.Inc()
 		return
 	}
@@ -102,7 +100,7 @@ func (w *Writer) decodeRecord(b *batch, p *part, r *kgo.Record, command *ledgerv
 	}
 	p.sources = append(p.sources, r)
 	p.details = append(p.details, detail)
-	p.commands = append(p.commands, lua.Command{Command: command, Fingerprint: w.fingerprints.Of(command), Refusal: refusal, Body: r.Value, AskedAt: askedAt(command, r)})
+	p.commands = append(p.commands, lua.Command{Command: command, Fingerprint: p.fingerprints.Of(command), Refusal: refusal, Body: r.Value, AskedAt: askedAt(command, r)})
 }
 
 // askedAt is when a command was first asked for, as far as it shows: a retry keeps the caller's time, a redelivery the broker's, and a command
@@ -142,7 +140,7 @@ func firstSeen(r *kgo.Record) []kgo.RecordHeader {
 }
 
 // bury makes a dead letter of a record, byte for byte. Only a record beyond what its topic takes (it came compressed) is cut, and says so.
-func (w *Writer) bury(b *batch, r *kgo.Record, cause, detail string) {
+func (w *Writer) bury(p *part, r *kgo.Record, cause, detail string) {
 	letter := &ledgerv1.DeadLetter{
 		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Timestamp: timestamppb.New(r.Timestamp),
 		Key: r.Key, Value: r.Value, HasKey: r.Key != nil, HasValue: r.Value != nil,
@@ -152,7 +150,7 @@ func (w *Writer) bury(b *batch, r *kgo.Record, cause, detail string) {
 		letter.Headers = append(letter.Headers, &ledgerv1.Header{Key: h.Key, Value: h.Value})
 	}
 	cut(letter)
-	b.letters = append(b.letters, letter)
+	p.letters = append(p.letters, letter)
 	w.metrics.deadLetters.WithLabelValues(cause).Inc()
 }
 
@@ -187,8 +185,8 @@ func headerBytes(r *kgo.Record) int {
 }
 
 // answer adds a reply, if anybody waits for one.
-func (b *batch) answer(c *ledgerv1.Command, o *ledgerv1.Outcome, detail string) {
+func (p *part) answer(c *ledgerv1.Command, o *ledgerv1.Outcome, detail string) {
 	if c.GetReplyTo() != "" {
-		b.replies = append(b.replies, &ledgerv1.Reply{ReplyTo: c.GetReplyTo(), Outcome: o, Detail: detail})
+		p.replies = append(p.replies, &ledgerv1.Reply{ReplyTo: c.GetReplyTo(), Outcome: o, Detail: detail})
 	}
 }

@@ -60,17 +60,17 @@ func TestNothingThatPassesDecodeStopsTheScript(t *testing.T) {
 			w.share(b)
 			p := b.parts[0]
 			for { // as in apply, but nothing is published
-				calls, err := w.prepareCalls(b)
+				call, err := w.prepareCall(p)
 				must(t, err)
-				if len(calls) == 0 {
+				if call == nil {
 					break
 				}
-				calls[0].Expected = p.at.Head
-				answers, err := w.decide(ctx, calls)
+				call.Expected = p.at.Head
+				answer, err := w.decide(ctx, call)
 				if err != nil {
 					rt.Fatalf("the shard is stalled: %v", err)
 				}
-				must(t, p.take(answers[0]))
+				must(t, p.take(answer))
 			}
 			for i, d := range p.decisions {
 				if d.Kind != lua.Decided {

@@ -79,7 +79,7 @@ func TestAWriterWhoseClockIsBehindDecidesNothing(t *testing.T) {
 	shard := topics.ShardOf("a", shards)
 	b := h.polled(shard)
 	h.share(b)
-	h.decode(b)
+	h.decode(b.parts[shard])
 	for i := range b.parts[shard].commands {
 		b.parts[shard].commands[i].AskedAt = time.Now().Add(time.Hour) // by the broker's clock
 	}

@@ -39,12 +39,12 @@ func (w *Writer) applyOld(ctx context.Context, call *lua.Prepared, old *lua.TooO
 	if err != nil {
 		return answer{}, err
 	}
-	answers, err := w.decide(ctx, []*lua.Prepared{ready})
+	rested, err := w.decide(ctx, ready)
 	if err != nil {
 		return answer{}, err
 	}
-	maps.Copy(known, answers[0].known) // more was forgotten meanwhile
-	return answer{Answer: answers[0].Answer, shard: call.Shard, commands: call.Commands, known: known}, nil
+	maps.Copy(known, rested.known) // more was forgotten meanwhile
+	return answer{Answer: rested.Answer, commands: call.Commands, known: known}, nil
 }
 
 // remembered is the decision on a command whose id ClickHouse knows.

@@ -44,7 +44,7 @@ func newCounters(reg prometheus.Registerer) *counters {
 			Name: "ledger_recoveries_total", Help: "Recoveries of a shard by what was found: clean, ahead, behind, rebuild. A rebuild for another reason than an empty Redis deserves a look.",
 		}, []string{"found"}),
 		applySeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "ledger_apply_duration_seconds", Help: "One round of calls to Redis.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
+			Name: "ledger_apply_duration_seconds", Help: "One call to Redis, with its retries and look-ups.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 		}),
 		commitSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "ledger_commit_duration_seconds", Help: "One commit of a Kafka transaction.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),

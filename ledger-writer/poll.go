@@ -23,25 +23,27 @@ const pollWait = 100 * time.Millisecond
 type batch struct {
 	records map[int][]*kgo.Record // by shard, from poll
 	parts   map[int]*part         // by shard, from decode
-	letters []*ledgerv1.DeadLetter
-	replies []*ledgerv1.Reply
-	moved   []*kgo.Record       // commands that landed on the wrong partition
-	out     *publisher          // the batch's transaction
-	derived []*ledgerv1.Command // what the ledger asks for itself, besides what follows from the decisions
+	out     *publisher            // the batch's transaction
+	derived []*ledgerv1.Command   // what the ledger asks for itself, besides what follows from the decisions
 }
 
-// part is one shard's share of a batch: commands in their order, and what became of them.
+// part is one shard's share of a batch: commands in their order, and what became of them. One goroutine works on it.
 type part struct {
-	shard     *shard
-	at        lua.Point     // where Redis and the log will be, once all that is decided and published so far is committed
-	records   []*kgo.Record // to be decoded
-	sources   []*kgo.Record // the record of each command
-	commands  []lua.Command
-	details   []string // what was wrong with a refused command, for its caller
-	prepared  int      // commands
-	decisions []lua.Decision
-	published int      // decisions
-	entries   []string // outbox entries that the decisions left
+	shard        *shard
+	at           lua.Point // where Redis and the log will be, once all that is decided and published so far is committed
+	calendar     calendar
+	fingerprints lua.Fingerprints
+	records      []*kgo.Record // to be decoded
+	sources      []*kgo.Record // the record of each command
+	commands     []lua.Command
+	details      []string // what was wrong with a refused command, for its caller
+	prepared     int      // commands
+	decisions    []lua.Decision
+	published    int      // decisions
+	entries      []string // outbox entries that the decisions left
+	letters      []*ledgerv1.DeadLetter
+	replies      []*ledgerv1.Reply
+	moved        []*kgo.Record // commands that landed on the wrong partition
 }
 
 func (b *batch) empty() bool { return len(b.records) == 0 && len(b.derived) == 0 }

@@ -18,12 +18,10 @@ import (
 	"github.com/hotledger/hotledger/schemas/topics"
 )
 
-// publishDecided writes the outcomes of the last round into the batch's transaction.
-func (w *Writer) publishDecided(b *batch) {
-	for _, part := range b.parts {
-		for ; part.published < len(part.decisions); part.published++ {
-			w.publishDecision(b, part, part.published)
-		}
+// publishDecided writes the outcomes of the last call into the batch's transaction.
+func (w *Writer) publishDecided(p *publisher, part *part) {
+	for ; part.published < len(part.decisions); part.published++ {
+		w.publishDecision(p, part, part.published)
 	}
 }
 
@@ -31,15 +29,17 @@ func (w *Writer) publishDecided(b *batch) {
 // has acknowledged all of it; nobody sees any of it before the commit.
 func (w *Writer) publish(ctx context.Context, b *batch) error {
 	p := b.out
-	for _, reply := range b.replies {
-		p.reply(w.cfg.Kafka.Shards, reply)
-	}
-	for _, letter := range b.letters {
-		p.message(topics.DeadLetters, letter.GetPartition(), letter.GetKey(), "deadletter",
-			fmt.Sprintf("%s/%d/%d", letter.GetTopic(), letter.GetPartition(), letter.GetOffset()), letter)
-	}
-	for _, moved := range b.moved {
-		p.send(moved)
+	for _, part := range b.parts {
+		for _, reply := range part.replies {
+			p.reply(w.cfg.Kafka.Shards, reply)
+		}
+		for _, letter := range part.letters {
+			p.message(topics.DeadLetters, letter.GetPartition(), letter.GetKey(), "deadletter",
+				fmt.Sprintf("%s/%d/%d", letter.GetTopic(), letter.GetPartition(), letter.GetOffset()), letter)
+		}
+		for _, moved := range part.moved {
+			p.send(moved)
+		}
 	}
 	for _, command := range b.derived {
 		p.command(w.cfg.Kafka.Shards, command)
@@ -48,10 +48,10 @@ func (w *Writer) publish(ctx context.Context, b *batch) error {
 }
 
 // publishDecision writes the i-th outcome of a part, with what it asks for, and tells its caller.
-func (w *Writer) publishDecision(b *batch, part *part, i int) {
-	p, command, d := b.out, part.commands[i], part.decisions[i]
+func (w *Writer) publishDecision(p *publisher, part *part, i int) {
+	command, d := part.commands[i], part.decisions[i]
 	outcome := d.Outcome
-	outcome.BusinessDate = w.calendar.dateOf(outcome.GetDecidedAt().AsTime())
+	outcome.BusinessDate = part.calendar.dateOf(outcome.GetDecidedAt().AsTime())
 	w.metrics.decided(d)
 	switch d.Kind {
 	case lua.Decided:
@@ -61,7 +61,7 @@ func (w *Writer) publishDecision(b *batch, part *part, i int) {
 			return
 		}
 		part.at.Link = link
-		p.event(event, command.Body)
+		p.event(&part.shard.room, event, command.Body)
 		part.shard.noteHold(outcome)
 	case lua.Reused:
 		// Answered, counted and dead-lettered; the first outcome stands.
@@ -71,12 +71,12 @@ func (w *Writer) publishDecision(b *batch, part *part, i int) {
 			DecidedAt: d.Outcome.GetDecidedAt(),
 		}
 		detail := fmt.Sprintf("command id %q was used before with another payload, at position %d of shard %d", command.GetCommandId(), outcome.GetPosition(), outcome.GetShard())
-		w.bury(b, part.sources[i], reason.Of(outcome.GetReason()).Code, detail)
+		w.bury(part, part.sources[i], reason.Of(outcome.GetReason()).Code, detail)
 		if strayed(command.Command, d.Outcome) {
 			p.command(w.cfg.Kafka.Shards, derive(command.Command, outcome))
 			return
 		}
-		b.answer(command.Command, outcome, detail)
+		part.answer(command.Command, outcome, detail)
 		return
 	case lua.Remembered:
 	}
@@ -90,17 +90,17 @@ func (w *Writer) publishDecision(b *batch, part *part, i int) {
 	if detail == "" {
 		detail = detailOf(outcome)
 	}
-	b.answer(command.Command, outcome, detail)
+	part.answer(command.Command, outcome, detail)
 }
 
 // publishEvent publishes an event of the outbox with what it asks for, and tells its caller.
-func (w *Writer) publishEvent(p *publisher, e *ledgerv1.Event) error {
+func (w *Writer) publishEvent(p *publisher, s *shard, e *ledgerv1.Event) error {
 	command, err := proto.Marshal(e.GetCommand())
 	if err != nil {
 		return fmt.Errorf("encode command %q: %w", e.GetCommand().GetCommandId(), err)
 	}
 	e.Outcome.BusinessDate = w.calendar.dateOf(e.GetOutcome().GetDecidedAt().AsTime())
-	p.event(e, command)
+	p.event(&s.room, e, command)
 	if next := derive(e.GetCommand(), e.GetOutcome()); next != nil {
 		p.command(w.cfg.Kafka.Shards, next)
 	}
@@ -118,13 +118,12 @@ func detailOf(o *ledgerv1.Outcome) string {
 	return reason.Of(o.GetReason()).Text
 }
 
-// publisher writes into one transaction and remembers the first error.
+// publisher writes into one transaction and remembers the first error. Safe for concurrent use.
 type publisher struct {
 	session  *kgo.GroupTransactSession
 	patience time.Duration            // the broker gives the transaction up after it
 	promise  func(*kgo.Record, error) // promised, made once
-	failure  atomic.Pointer[error]    // written by the client's promises
-	room     *room
+	failure  atomic.Pointer[error]    // written by the client's promises, too
 }
 
 // open begins the transaction of a batch.
@@ -133,7 +132,7 @@ func (w *Writer) open() (*publisher, error) {
 		return nil, fmt.Errorf("%w: begin transaction: %w", errTenureOver, err)
 	}
 	w.inTxn = true
-	p := &publisher{session: w.session, patience: w.cfg.TransactionTimeout, room: &w.room}
+	p := &publisher{session: w.session, patience: w.cfg.TransactionTimeout}
 	p.promise = p.promised
 	return p, nil
 }
@@ -159,9 +158,9 @@ func (p *publisher) message(topic string, partition int32, key []byte, kind, id 
 	p.send(&kgo.Record{Topic: topic, Partition: partition, Key: key, Value: value, Headers: cloudevents.Headers(kind, id)})
 }
 
-// event writes an event.
-func (p *publisher) event(e *ledgerv1.Event, command []byte) {
-	r, err := p.room.eventRecord(e, command)
+// event writes an event, in memory of its shard.
+func (p *publisher) event(m *room, e *ledgerv1.Event, command []byte) {
+	r, err := m.eventRecord(e, command)
 	if err != nil {
 		p.fail(err)
 		return

@@ -219,7 +219,7 @@ func (w *Writer) publishOutbox(ctx context.Context, s *shard, found finding, las
 		}
 		last = lua.Point{Head: entry.After, Link: link}
 		for _, e := range entry.Events {
-			if err := w.publishEvent(p, e); err != nil {
+			if err := w.publishEvent(p, s, e); err != nil {
 				return last, err
 			}
 		}

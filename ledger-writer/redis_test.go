@@ -186,7 +186,7 @@ func TestAForkedRedisIsRebuilt(t *testing.T) {
 				c := credit(fmt.Sprintf("other-%d", i), "a", "1000")
 				r := l.store.Apply(t.Context(), lua.Call{Shard: shard, Expected: head.Head, Now: time.Now(), Commands: []lua.Command{{
 					Command: c, Fingerprint: lua.FingerprintOf(c), Body: record(t, c).Value,
-				}}})[0]
+				}}})
 				must(t, r.Err)
 				head.Head = r.Head
 			}

@@ -27,7 +27,7 @@ const fetchWait = 500 * time.Millisecond
 // errTenureOver ends a tenure; the next one follows at once.
 var errTenureOver = errors.New("kafka session is over")
 
-// shard is what the writer believes of one shard it owns. The loop alone uses it.
+// shard is what the writer believes of one shard it owns. The loop alone uses it, and in a batch whoever works on the shard's part.
 type shard struct {
 	number int
 	// at is where the log ended and Redis stood when they were last seen; meaningful only while not inDoubt.
@@ -39,6 +39,7 @@ type shard struct {
 	checkedAt time.Time
 	// expiries of its holds; nil after a recovery: they are read anew.
 	expiries *expiries
+	room     room // for its events
 }
 
 // ownership is which shards this writer has. Written by the group's callbacks and by the loop, hence the lock.

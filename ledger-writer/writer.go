@@ -23,18 +23,17 @@ import (
 	"github.com/hotledger/hotledger/lua"
 )
 
-// Writer owns some shards and decides their commands, in order. One goroutine runs its loop.
+// Writer owns some shards and decides their commands, in order. One goroutine runs its loop, and in a batch one more for each shard.
 type Writer struct {
-	cfg          Config
-	logger       *zap.Logger
-	metrics      *counters
-	health       *metrics.Health
-	rdb          goredis.UniversalClient
-	store        *lua.Store
-	clickhouse   driver.Conn // nil: nothing is forgotten, and rebuilds are from the log alone
-	calendar     calendar
-	fingerprints lua.Fingerprints        // of the commands that the loop decodes
-	topics       map[string]kadm.TopicID // from EnsureTopics
+	cfg        Config
+	logger     *zap.Logger
+	metrics    *counters
+	health     *metrics.Health
+	rdb        goredis.UniversalClient
+	store      *lua.Store
+	clickhouse driver.Conn // nil: nothing is forgotten, and rebuilds are from the log alone
+	calendar   calendar
+	topics     map[string]kadm.TopicID // from EnsureTopics
 
 	evicting    atomic.Pointer[redis.PolicyError] // written by watchPolicy, read by readiness checks; nil: no master would evict
 	policyCheck time.Duration                     // the constant of that name; less in a test
@@ -46,7 +45,6 @@ type Writer struct {
 	owned   ownership
 	inTxn   bool
 	pace    pace
-	room    room            // of the events that the loop publishes
 	besides map[int]*beside // by shard
 	// besideEvents is the constant of that name; less in a test.
 	besideEvents uint64

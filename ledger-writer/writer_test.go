@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+	"github.com/hotledger/hotledger/schemas/topics"
 )
 
 func TestCommandsBecomeLinkedEventsInOrder(t *testing.T) {
@@ -26,14 +27,20 @@ func TestCommandsBecomeLinkedEventsInOrder(t *testing.T) {
 func TestBatchesOfOneCommandShareAPieceOfMemory(t *testing.T) {
 	t.Parallel()
 	l := setup(t)
-	w := l.writer(t)
-	stop := start(t, w)
-	for _, c := range []*ledgerv1.Command{open("a"), credit("c1", "a", "100"), debit("d1", "a", "60")} {
+	h := l.byHand(t, l.writer(t))
+	commands := []*ledgerv1.Command{open("a"), credit("c1", "a", "100"), debit("d1", "a", "60")}
+	for _, c := range commands {
 		l.send(t, c)
-		l.audit(t) // its batch has ended
+		b := h.applied()
+		must(t, h.publish(t.Context(), b))
+		must(t, h.commit(t.Context(), nil))
+		h.trim(t.Context(), b)
+		h.session.AllowRebalance()
 	}
-	must(t, stop())
-	if left := len(w.room.records); left != roomRecords-3 {
-		t.Errorf("%d records are left of the piece, want %d", left, roomRecords-3)
+	s, _ := h.owned.get(topics.ShardOf("a", shards))
+	if left := len(s.room.records); left != roomRecords-len(commands) {
+		t.Errorf("%d records are left of the piece, want %d", left, roomRecords-len(commands))
 	}
+	h.crash()
+	l.audit(t)
 }

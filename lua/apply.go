@@ -108,40 +108,25 @@ type Answer struct {
 	records []any
 }
 
-// Decide sends calls for different shards in one round trip per Redis node. Answers are in the order of the calls.
-func (s *Store) Decide(ctx context.Context, calls ...*Prepared) []Answer {
-	answers, keys, args := make([]Answer, len(calls)), make([][]string, len(calls)), make([][]any, len(calls))
-	for i, call := range calls {
-		keys[i], args[i] = LiveKeys(call.Shard), call.send()
-	}
-	cmds := s.runEach(ctx, applyScript, keys, args)
-	for i, call := range calls {
-		reply, err := cmds[i].Slice()
-		if err == nil {
-			answers[i], err = call.answer(reply)
-		}
-		if err != nil {
-			answers[i] = Answer{Err: fmt.Errorf("apply to shard %d: %w", call.Shard, err)}
+// Decide sends a call.
+func (s *Store) Decide(ctx context.Context, call *Prepared) Answer {
+	reply, err := s.run(ctx, applyScript, LiveKeys(call.Shard), call.send()...)
+	if err == nil {
+		var answer Answer
+		if answer, err = call.answer(reply); err == nil {
+			return answer
 		}
 	}
-	return answers
+	return Answer{Err: fmt.Errorf("apply to shard %d: %w", call.Shard, err)}
 }
 
-// Apply prepares calls for different shards, sends them and reads their decisions. Results are in the order of the calls.
-func (s *Store) Apply(ctx context.Context, calls ...Call) []Result {
-	results := make([]Result, len(calls))
-	var ready []*Prepared
-	var places []int // in results
-	for i, call := range calls {
-		p, err := s.Prepare(call)
-		if results[i].Err = err; err == nil {
-			ready, places = append(ready, p), append(places, i)
-		}
+// Apply prepares a call, sends it and reads its decisions.
+func (s *Store) Apply(ctx context.Context, call Call) Result {
+	ready, err := s.Prepare(call)
+	if err != nil {
+		return Result{Err: err}
 	}
-	for i, answer := range s.Decide(ctx, ready...) {
-		results[places[i]] = answer.Result()
-	}
-	return results
+	return s.Decide(ctx, ready).Result()
 }
 
 // Result reads the decisions.

@@ -196,7 +196,7 @@ func TestACallThatDecidesNothingNewLeavesNoEntry(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	opening := b.open("a", "")
-	first := b.store.Apply(t.Context(), b.call(opening))[0]
+	first := b.store.Apply(t.Context(), b.call(opening))
 	b.ok(first.Err)
 	b.head = first.Head
 	if first.Entry != first.Head.outboxID() {
@@ -204,7 +204,7 @@ func TestACallThatDecidesNothingNewLeavesNoEntry(t *testing.T) {
 	}
 	b.untouched("nothing new", func() {
 		for _, commands := range [][]*ledgerv1.Command{nil, {opening}, {opening, opening}} {
-			if r := b.store.Apply(t.Context(), b.call(commands...))[0]; r.Err != nil || r.Entry != "" || r.Head != b.head {
+			if r := b.store.Apply(t.Context(), b.call(commands...)); r.Err != nil || r.Entry != "" || r.Head != b.head {
 				t.Errorf("a call of %d known commands: %+v", len(commands), r)
 			}
 		}

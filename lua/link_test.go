@@ -19,7 +19,7 @@ func TestTheLastNewOutcomeOfACallSaysWhereItLeftRedis(t *testing.T) {
 	b.apply(known)
 	before := b.point()
 	call := b.call(known, rejected, accepted, changed(accepted, func(c *ledgerv1.Command) { c.Amount = "3" }), rejected)
-	r := b.store.Apply(t.Context(), call)[0]
+	r := b.store.Apply(t.Context(), call)
 	b.ok(r.Err)
 	var heads []Head
 	var events []*ledgerv1.Event
@@ -48,7 +48,7 @@ func TestTheLastNewOutcomeOfACallSaysWhereItLeftRedis(t *testing.T) {
 	}
 	b.moveTo(Point{r.Head, link})
 	b.whole()
-	if r := b.store.Apply(t.Context(), b.call(known, rejected))[0]; r.Err != nil || r.Head != b.head || r.Entry != "" || slices.ContainsFunc(r.Decisions, func(d Decision) bool { return d.Head != Head{} }) {
+	if r := b.store.Apply(t.Context(), b.call(known, rejected)); r.Err != nil || r.Head != b.head || r.Entry != "" || slices.ContainsFunc(r.Decisions, func(d Decision) bool { return d.Head != Head{} }) {
 		t.Errorf("nothing new: %+v", r)
 	}
 }

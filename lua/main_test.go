@@ -181,7 +181,7 @@ func (b *bench) apply(commands ...*ledgerv1.Command) []Decision {
 
 func (b *bench) run(call Call) []Decision {
 	b.Helper()
-	r := b.store.Apply(b.Context(), call)[0]
+	r := b.store.Apply(b.Context(), call)
 	b.ok(r.Err)
 	b.head = r.Head
 	for i, d := range r.Decisions {

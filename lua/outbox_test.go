@@ -65,11 +65,11 @@ func TestTheOutboxHoldsWhatWasDecidedUntilItIsTrimmed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	first := b.call(b.open("a", ""), b.credit("a", "5"), b.debit("a", "9"))
-	one := b.store.Apply(t.Context(), first)[0]
+	one := b.store.Apply(t.Context(), first)
 	b.ok(one.Err)
 	b.head = one.Head
 	second := b.call(b.credit("a", "6"))
-	two := b.store.Apply(t.Context(), second)[0]
+	two := b.store.Apply(t.Context(), second)
 	b.ok(two.Err)
 	b.head = two.Head
 	state := b.whole()
@@ -112,11 +112,11 @@ func TestTrimDeletesNothingOfAFork(t *testing.T) {
 	t.Parallel()
 	b := busy(t, setup(t))
 	old, fork := b.dump(), b.head
-	lost := b.store.Apply(t.Context(), b.call(b.credit("a", "1")))[0]
+	lost := b.store.Apply(t.Context(), b.call(b.credit("a", "1")))
 	b.ok(lost.Err)
 	b.restore(old)
 	b.head = fork
-	kept := b.store.Apply(t.Context(), b.call(b.credit("a", "2")))[0]
+	kept := b.store.Apply(t.Context(), b.call(b.credit("a", "2")))
 	b.ok(kept.Err)
 	b.head = kept.Head
 	if lost.Head.Position != kept.Head.Position || lost.Entry == kept.Entry {

@@ -224,8 +224,10 @@ func TestAnErrorThatNamesAHostileIdBreaksNoConnection(t *testing.T) {
 	for _, id := range hostileIDs {
 		b.untouched(id, func() {
 			call := b.call(changed(b.credit("a", "nan"), func(c *ledgerv1.Command) { c.CommandId, c.Account = id, id }))
-			if r := b.store.Apply(t.Context(), call, call)[0]; r.Err == nil || !strings.Contains(r.Err.Error(), "INVALID_ARGUMENT") {
-				t.Errorf("%q: %v", id, r.Err)
+			for range 2 { // most likely on the same connection
+				if r := b.store.Apply(t.Context(), call); r.Err == nil || !strings.Contains(r.Err.Error(), "INVALID_ARGUMENT") {
+					t.Errorf("%q: %v", id, r.Err)
+				}
 			}
 		})
 	}
@@ -242,7 +244,7 @@ func TestACallIsOfTheMomentAtWhichItIsSent(t *testing.T) {
 	ready, err := b.store.Prepare(early)
 	b.ok(err)
 	ready.Expected, ready.Now = b.head, early.Now.Add(time.Minute)
-	result := b.store.Decide(t.Context(), ready)[0].Result()
+	result := b.store.Decide(t.Context(), ready).Result()
 	b.ok(result.Err)
 	if at := result.Decisions[0].Outcome.GetDecidedAt().AsTime(); !at.Equal(ready.Now.Truncate(time.Millisecond)) {
 		t.Errorf("decided at %s, sent at %s", at, ready.Now)

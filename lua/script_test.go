@@ -29,25 +29,22 @@ func TestAPipelineOverShardsSurvivesAFlushOfTheScripts(t *testing.T) {
 	auditRounds(t, shards, 5)
 }
 
-// applyToAll opens an account in round 0 and then credits 1, on every shard in one Apply.
+// applyToAll opens an account in round 0 and then credits 1, on every shard.
 func applyToAll(t *testing.T, shards []*bench, round int) {
 	t.Helper()
-	calls := make([]Call, len(shards))
-	for i, b := range shards {
+	for _, b := range shards {
 		c := b.credit("a", "1")
 		if round == 0 {
 			c = b.open("a", "")
 		}
-		calls[i] = b.call(c, c)
-	}
-	for i, r := range shards[0].store.Apply(t.Context(), calls...) {
+		r := b.store.Apply(t.Context(), b.call(c, c))
 		if r.Err != nil {
 			t.Fatal(r.Err)
 		}
 		if r.Decisions[0].Kind != Decided || r.Decisions[1].Kind != Remembered || r.Head.Position != uint64(round+1) {
-			t.Errorf("shard %d, round %d: %+v", i, round, r)
+			t.Errorf("shard %d, round %d: %+v", b.shard, round, r)
 		}
-		shards[i].head = r.Head
+		b.head = r.Head
 	}
 }
 
@@ -135,7 +132,7 @@ func TestConcurrentCopiesOfACommandHaveOneOutcome(t *testing.T) {
 	results := make([]Result, 50)
 	var callers sync.WaitGroup
 	for i := range results {
-		callers.Go(func() { results[i] = b.store.Apply(t.Context(), call)[0] })
+		callers.Go(func() { results[i] = b.store.Apply(t.Context(), call) })
 	}
 	callers.Wait()
 	decided := 0
@@ -154,21 +151,6 @@ func TestConcurrentCopiesOfACommandHaveOneOutcome(t *testing.T) {
 	b.whole()
 }
 
-func TestOneBadCallDoesNotHoldUpItsNeighbours(t *testing.T) {
-	t.Parallel()
-	rdb := client(t, 3, addrs...)
-	first, bad, large, last := setupOn(t, rdb), setupOn(t, rdb), setupOn(t, rdb), setupOn(t, rdb)
-	bad.head.Position = 7
-	many := large.call(slices.Repeat(list(large.credit("a", "1")), CommandsMax+1)...)
-	results := first.store.Apply(t.Context(), first.call(first.open("a", "")), bad.call(bad.open("a", "")), many, last.call(last.open("a", "")))
-	if results[0].Err != nil || results[3].Err != nil || !errors.Is(results[1].Err, ErrOutOfSync) || results[2].Err == nil || errors.Is(results[2].Err, ErrOutOfSync) {
-		t.Errorf("results %+v", results)
-	}
-	if first.store.Apply(t.Context()) == nil {
-		t.Error("no calls have no results, but a list of them")
-	}
-}
-
 func TestCallsThatCanNotBeRightAreNotSent(t *testing.T) {
 	t.Parallel()
 	b := busy(t, setup(t))
@@ -183,8 +165,8 @@ func TestCallsThatCanNotBeRightAreNotSent(t *testing.T) {
 		"no account": b.call(&ledgerv1.Command{CommandId: "x"}),
 		"early":      early,
 	} {
-		want := b.store.Apply(t.Context(), call)[0].Err
-		got := nowhere.Apply(t.Context(), call)[0].Err
+		want := b.store.Apply(t.Context(), call).Err
+		got := nowhere.Apply(t.Context(), call).Err
 		if want == nil || got == nil || want.Error() != got.Error() {
 			t.Errorf("%s: %v where there is a Redis, %v where there is none", what, want, got)
 		}

@@ -101,23 +101,6 @@ func texts(reply []any) ([]string, error) {
 	return words, nil
 }
 
-// runEach sends one call per shard in one pipeline, and resends with its source whatever the server did not know by its hash: neighbours
-// in a pipeline run whether or not this one did, so each is looked at alone.
-func (s *Store) runEach(ctx context.Context, script *redis.Script, keys [][]string, args [][]any) []*redis.Cmd {
-	pipe := s.rdb.Pipeline()
-	cmds := make([]*redis.Cmd, len(keys))
-	for i := range keys {
-		cmds[i] = script.EvalSha(ctx, pipe, keys[i], args[i]...)
-	}
-	_, _ = pipe.Exec(ctx) // each command carries its own error
-	for i, cmd := range cmds {
-		if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
-			cmds[i] = script.Eval(ctx, s.rdb, keys[i], args[i]...)
-		}
-	}
-	return cmds
-}
-
 func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, args ...any) ([]any, error) {
 	return script.Run(ctx, s.rdb, keys, args...).Slice()
 }

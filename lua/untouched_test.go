@@ -24,7 +24,7 @@ func busy(t testing.TB, b *bench) *bench {
 func (b *bench) refused(what string, call Call, is error) {
 	b.Helper()
 	b.untouched(what, func() {
-		r := b.store.Apply(b.Context(), call)[0]
+		r := b.store.Apply(b.Context(), call)
 		if !errors.Is(r.Err, is) || r.Decisions != nil || r.Entry != "" || r.Head != (Head{}) {
 			b.Errorf("%s: %+v, expected %v", what, r, is)
 		}
@@ -140,7 +140,7 @@ func TestAFullRedisChangesNothingAndIsNoOutcome(t *testing.T) {
 	call := b.call(b.credit("a", "1"), b.open("c", ""))
 	b.ok(b.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	b.untouched("full", func() {
-		if r := b.store.Apply(t.Context(), call)[0]; r.Err == nil || !strings.Contains(r.Err.Error(), "OOM") || errors.Is(r.Err, ErrOutOfSync) {
+		if r := b.store.Apply(t.Context(), call); r.Err == nil || !strings.Contains(r.Err.Error(), "OOM") || errors.Is(r.Err, ErrOutOfSync) {
 			t.Errorf("a full Redis: %+v", r)
 		}
 		if _, err := b.store.Replay(t.Context(), b.shard, b.point(), nil, "g2"); err == nil {

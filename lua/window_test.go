@@ -37,7 +37,7 @@ func (b *bench) tooOld(what string, call Call) *TooOldError {
 	b.Helper()
 	var old *TooOldError
 	b.untouched(what, func() {
-		if r := b.store.Apply(b.Context(), call)[0]; !errors.As(r.Err, &old) || r.Decisions != nil || r.Entry != "" || r.Head != (Head{}) {
+		if r := b.store.Apply(b.Context(), call); !errors.As(r.Err, &old) || r.Decisions != nil || r.Entry != "" || r.Head != (Head{}) {
 			b.Fatalf("%s: %+v, expected a TooOldError", what, r)
 		}
 	})
@@ -260,7 +260,7 @@ func TestNothingIsDecidedTwiceWhateverIsForgotten(t *testing.T) {
 		for _, e := range slices.Concat(b.history[1:]...) {
 			id := e.GetOutcome().GetCommandId()
 			again := b.asked(first[id], commands[id])
-			r := b.store.Apply(b.Context(), again)[0]
+			r := b.store.Apply(b.Context(), again)
 			old := (*TooOldError)(nil)
 			if errors.As(r.Err, &old) {
 				again.LookedUp = old.Forgotten

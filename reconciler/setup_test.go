@@ -179,7 +179,7 @@ func (w *world) submit(commands ...*ledgerv1.Command) map[string]*ledgerv1.Outco
 
 func (w *world) decide(shard int, commands []lua.Command, outcomes map[string]*ledgerv1.Outcome) {
 	w.t.Helper()
-	result := w.store.Apply(w.ctx, lua.Call{Shard: shard, Expected: w.points[shard].Head, Now: time.Now(), Commands: commands})[0]
+	result := w.store.Apply(w.ctx, lua.Call{Shard: shard, Expected: w.points[shard].Head, Now: time.Now(), Commands: commands})
 	w.must(result.Err)
 	w.points[shard].Head = result.Head
 	if result.Entry != "" {

@@ -111,7 +111,7 @@ func (a *applier) decide(ctx context.Context, ready <-chan *lua.Prepared, decide
 	defer close(decided)
 	for call := range ready {
 		call.Expected = a.head
-		answer := a.store.Decide(ctx, call)[0]
+		answer := a.store.Decide(ctx, call)
 		if decided <- answer; answer.Err != nil {
 			return
 		}

@@ -162,7 +162,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "clock-behind", breaks: "a writer whose clock is behind decides what is yet to be asked for (rule 18)",
-		edits:  []edit{{"ledger-writer/apply.go", "if err := call.CheckClock(); err != nil {", "if err := call.CheckClock(); err != nil && len(calls) < 0 {"}},
+		edits:  []edit{{"ledger-writer/apply.go", "if err := call.CheckClock(); err != nil {", "if err := call.CheckClock(); err != nil && len(next) == 0 {"}},
 		module: "ledger-writer", test: "TestAWriterWhoseClockIsBehindDecidesNothing",
 	},
 	{

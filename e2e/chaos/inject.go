@@ -227,7 +227,7 @@ func (w *world) fork(ctx context.Context, f Fault) error {
 				return err
 			}
 			commands := []lua.Command{{Command: command, Fingerprint: lua.FingerprintOf(command), Body: body}}
-			result := w.store.Apply(ctx, lua.Call{Shard: shard, Expected: now.Head, Now: time.Now(), Commands: commands})[0]
+			result := w.store.Apply(ctx, lua.Call{Shard: shard, Expected: now.Head, Now: time.Now(), Commands: commands})
 			if result.Err != nil {
 				return result.Err
 			}
