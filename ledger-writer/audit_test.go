@@ -81,11 +81,29 @@ func minor(t *testing.T, digits string) int64 {
 	return n
 }
 
+// openTransactions names a partition in which a transaction has not ended: a dead writer's, until it times out.
+func (l *ledger) openTransactions(t *testing.T, topic string) string {
+	t.Helper()
+	stable, err := l.admin.ListCommittedOffsets(t.Context(), topic)
+	must(t, err)
+	ends, err := l.admin.ListEndOffsets(t.Context(), topic)
+	must(t, err)
+	for partition, end := range ends[topic] {
+		if at := stable[topic][partition].Offset; at < end.Offset {
+			return fmt.Sprintf("a transaction is open at %d of shard %d of %s", at, partition, topic)
+		}
+	}
+	return ""
+}
+
 // quiet waits until the group has read every command and Redis holds nothing unpublished. It returns the commands.
 func (l *ledger) quiet(t *testing.T) []*kgo.Record {
 	t.Helper()
 	var commands []*kgo.Record
 	until(t, "all commands decided", func() string {
+		if open := l.openTransactions(t, topics.Commands); open != "" {
+			return open // what was committed after it cannot be read yet
+		}
 		commands = l.read(t, topics.Commands)
 		next := map[int32]int64{}
 		for _, r := range commands {
