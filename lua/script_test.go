@@ -13,7 +13,7 @@ import (
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
 
-func TestAPipelineOverShardsSurvivesAFlushOfTheScripts(t *testing.T) {
+func TestEveryShardSurvivesAFlushOfTheScripts(t *testing.T) {
 	t.Parallel()
 	rdb := client(t, 3, addrs...)
 	shards := make([]*bench, 8)

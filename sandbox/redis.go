@@ -28,7 +28,8 @@ type RedisOptions struct {
 	configFile string // goes before all arguments; Sentinel keeps its state there
 }
 
-// Redis is a private redis-server, or what SANDBOX_REDIS_BIN names in its place, with maxmemory-policy noeviction. Without AppendOnly it comes back empty from Restart. Safe for concurrent use.
+// Redis is a private redis-server, or what SANDBOX_REDIS_BIN names in its place, with maxmemory-policy noeviction. Without AppendOnly it comes back
+// empty from Restart. Safe for concurrent use.
 type Redis struct {
 	options RedisOptions
 

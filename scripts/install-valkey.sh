@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs Valkey, for the tests and benchmarks that run on it instead of Redis, as ${HOTLEDGER_CACHE:-$HOME/.cache/hotledger}/valkey/valkey-server, and says
-# nothing when it is there. A valkey-server in PATH is taken; else it comes from Debian's packages, verified by apt. Where the machine's Debian is older than
-# the one that has it, it is unpacked into the cache with the libraries that it needs, and nothing of the machine changes.
+# nothing when it is there. A valkey-server in PATH is taken; else it comes from Debian's packages, verified by apt, and is unpacked into the cache with the
+# libraries that it needs: the machine's Debian may be older than the one that has it, and nothing of the machine changes.
 set -eu
 
 release=trixie # the first Debian release with a Valkey that keeps hashes in its dense table (8.1)
