@@ -140,8 +140,8 @@ func TestARebuildFromClickHouseIsTheSameToTheByte(t *testing.T) {
 		}
 		fromTheLog[shard] = l.content(t, shard)
 	}
-	held := topics.ShardOf("held", shards)
-	if holds, total := l.rdb.HLen(t.Context(), lua.HoldsKey(held)).Val(), l.rdb.HGet(t.Context(), lua.OldOutcomesKey(held), "h-c\n").Val()+l.rdb.HGet(t.Context(), lua.OutcomesKey(held), "h-c\n").Val(); holds < 31 || total != "11" {
+	held, reversed := topics.ShardOf("held", shards), lua.OutcomeField("h-c")+"\n"
+	if holds, total := l.rdb.HLen(t.Context(), lua.HoldsKey(held)).Val(), l.rdb.HGet(t.Context(), lua.OldOutcomesKey(held), reversed).Val()+l.rdb.HGet(t.Context(), lua.OutcomesKey(held), reversed).Val(); holds < 31 || total != "11" {
 		t.Errorf("%d holds with their marker, %q reversed of h-c", holds, total)
 	}
 	alone.crash()

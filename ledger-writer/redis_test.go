@@ -210,10 +210,10 @@ func TestDamagedKeysAreRebuilt(t *testing.T) {
 	keys := lua.LiveKeys(shard)
 	damages := map[string]func(context.Context, goredis.UniversalClient) error{
 		"account not readable": func(ctx context.Context, rdb goredis.UniversalClient) error {
-			return rdb.HSet(ctx, lua.AccountsKey(shard), "a", "100 0 nonsense").Err()
+			return rdb.HSet(ctx, lua.AccountsKey(shard), "a", "100 1 nonsense").Err()
 		},
 		"account with a huge sequence": func(ctx context.Context, rdb goredis.UniversalClient) error {
-			return rdb.HSet(ctx, lua.AccountsKey(shard), "a", "100 0 1000000000000000 0 EUR/2 active").Err()
+			return rdb.HSet(ctx, lua.AccountsKey(shard), "a", "100 1000000000000000 EUR/2").Err()
 		},
 		"a field of the head": func(ctx context.Context, rdb goredis.UniversalClient) error {
 			return rdb.HDel(ctx, lua.HeadKey(shard), "turned").Err()

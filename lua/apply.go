@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
+	"github.com/hotledger/hotledger/schemas/limits"
 )
 
 // CommandsMax is how many commands one call of apply.lua takes: Lua unpacks at most about 8,000 values, and a longer script keeps
@@ -104,7 +104,7 @@ type Answer struct {
 	Err   error  // likewise; then the rest is zero
 
 	call    *Prepared
-	known   string
+	known   []string
 	records []any
 }
 
@@ -195,7 +195,8 @@ func (c Call) bodies() []byte {
 func (p *Prepared) prepare(window time.Duration) []any {
 	c := p.Call
 	n := len(c.Commands)
-	ids, rows := make([]any, n), make([]byte, 0, rowBytes*n)
+	ids, rows := make([]byte, 0, len(idHash{})*n), make([]byte, 0, rowBytes*n)
+	var reversed []byte
 	accounts, asks := numbered{numbers: map[string]int{}}, numbered{numbers: map[string]int{}}
 	times := make([]int, n+1) // that an account comes, by number
 	var ask []byte
@@ -203,12 +204,16 @@ func (p *Prepared) prepare(window time.Duration) []any {
 	var units units
 	for i := range c.Commands {
 		command := &c.Commands[i]
-		ids[i] = &command.CommandId // a pointer fits into any, a text would be copied
+		ids = appendHash(ids, command.GetCommandId())
 		ask, amount = command.appendAsk(ask[:0], &units)
 		account := numberOf(&accounts, command.GetAccount())
 		times[account]++
 		rows = binary.BigEndian.AppendUint16(rows, account)
+		known := len(asks.texts)
 		rows = binary.BigEndian.AppendUint16(rows, numberOf(&asks, ask))
+		if id := command.reverses(); id != "" && len(asks.texts) > known {
+			reversed = appendHash(appendHash(reversed, id), limits.CreditID(id))
+		}
 		rows = binary.BigEndian.AppendUint64(rows, amount/1e4<<16|amount%1e4)
 		rows = append(rows, command.Fingerprint[:]...)
 	}
@@ -217,16 +222,15 @@ func (p *Prepared) prepare(window time.Duration) []any {
 			binary.BigEndian.PutUint16(row, account|alone)
 		}
 	}
-	args := make([]any, 4, fixedArgs+n+len(accounts.texts)+len(asks.texts))
-	args = append(args, window.Milliseconds(), c.asked(), c.LookedUp.words(), p.bodies, rows, len(accounts.texts))
-	args = append(args, ids...)
+	args := make([]any, 4, fixedArgs+len(accounts.texts)+len(asks.texts))
+	args = append(args, window.Milliseconds(), c.asked(), c.LookedUp.words(), p.bodies, rows, append(ids, reversed...), len(accounts.texts))
 	args = append(args, accounts.texts...)
 	return append(args, asks.texts...)
 }
 
 const (
 	alone     = 1 << 15                        // added to the number of an account that has one command in the call
-	fixedArgs = 10                             // before the ids
+	fixedArgs = 11                             // before the accounts
 	rowBytes  = 2 + 2 + 8 + len(Fingerprint{}) // per command
 )
 
@@ -285,19 +289,25 @@ func (p *Prepared) send() []any {
 
 func (p *Prepared) answer(reply []any) (Answer, error) {
 	a := Answer{call: p}
+	var known []any
 	if len(reply) == 5 {
-		if list, ok := reply[4].([]any); ok {
-			reply, a.records = reply[:4], list
+		var isKnown, isRecords bool
+		known, isKnown = reply[3].([]any)
+		if a.records, isRecords = reply[4].([]any); isKnown && isRecords {
+			reply = reply[:3]
 		}
 	}
 	head, rest, err := answer(reply)
 	if err != nil {
 		return Answer{}, err
 	}
-	if len(rest) != 1 {
-		return Answer{}, fmt.Errorf("script answered %d words after the head, not 1", len(rest))
+	if len(rest) != 0 {
+		return Answer{}, fmt.Errorf("script answered %q after the head, not two lists", rest)
 	}
-	a.Head, a.known = head, rest[0]
+	a.Head = head
+	if a.known, err = texts(known); err != nil {
+		return Answer{}, err
+	}
 	if head != p.Expected {
 		a.Entry = head.outboxID()
 	}
@@ -306,10 +316,10 @@ func (p *Prepared) answer(reply []any) (Answer, error) {
 
 // decisions puts the records of new outcomes and the known ones back into the order of the commands; the new ones lead from the expected head's
 // position to that of the one that Redis answered.
-func (c Call) decisions(head Head, known string, records []any) ([]Decision, error) {
+func (c Call) decisions(head Head, known []string, records []any) ([]Decision, error) {
 	decisions, rooms := make([]Decision, len(c.Commands)), make([]room, len(c.Commands))
-	for line := range lines(known) {
-		if err := c.takeKnown(decisions, rooms, line); err != nil {
+	for _, said := range known {
+		if err := c.takeKnown(decisions, rooms, said); err != nil {
 			return nil, err
 		}
 	}
@@ -347,11 +357,11 @@ func (c Call) decisions(head Head, known string, records []any) ([]Decision, err
 }
 
 // takeKnown reads "<number> <remembered or reused> <record>".
-func (c Call) takeKnown(decisions []Decision, rooms []room, line string) error {
-	words := strings.SplitN(line, " ", 3)
+func (c Call) takeKnown(decisions []Decision, rooms []room, said string) error {
+	words := strings.SplitN(said, " ", 3)
 	number, err := strconv.Atoi(words[0])
 	if err != nil || len(words) != 3 || number < 1 || number > len(decisions) {
-		return fmt.Errorf("known command %q of %d", line, len(decisions))
+		return fmt.Errorf("known command %q of %d", said, len(decisions))
 	}
 	d := &decisions[number-1]
 	switch words[1] {
@@ -360,17 +370,9 @@ func (c Call) takeKnown(decisions []Decision, rooms []room, line string) error {
 	case "reused":
 		d.Kind = Reused
 	default:
-		return fmt.Errorf("known command %q", line)
+		return fmt.Errorf("known command %q", said)
 	}
 	command := &c.Commands[number-1]
 	d.Outcome, err = rooms[number-1].parseOutcome(c.Shard, command.GetCommandId(), command.GetAccount(), words[2])
 	return err
-}
-
-// lines are the lines of a text; none for an empty one.
-func lines(text string) iter.Seq[string] {
-	if text == "" {
-		return func(func(string) bool) {}
-	}
-	return strings.SplitSeq(text, "\n")
 }

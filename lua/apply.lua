@@ -6,9 +6,9 @@
 --   2. per command: a remembered id gets its outcome back; any other is decided in memory
 --   3. only then write: outbox, turn of the buckets, accounts, holds, outcomes, head
 -- KEYS
---   1 accounts   hash    account -> "balance held sequence floor[:ceiling] unit status"; '' -> chain at the last write, as in 2 to 4
+--   1 accounts   hash    account -> its record (include/account.lua); '' -> chain at the last write, as in 2 to 4
 --   2 holds      hash    hold's command id -> "remaining \t expires ms or - \t counter account or nothing \t account"
---   3 recent     hash    command id -> fingerprint (16 bytes) and outcome record; id and "\n" -> total reversed of it
+--   3 recent     hash    hash of a command id (14 bytes) -> fingerprint (16 bytes) and outcome record; the hash and "\n" -> total reversed of it
 --   4 old        hash    the same, of the window before
 --   5 outbox     stream  one entry per call, id "<position>-<first 48 bits of the chain>": the commands; their outcomes are in 3 and 4
 --   6 head       hash    position, chain, generation, and how far outcomes are remembered (include/window.lua)
@@ -21,18 +21,20 @@
 --   6 asked      when the first of these commands was first asked for, ms since 1970
 --   7 through    "position chain" through which all old ones of them were looked up in ClickHouse, and not found; or nothing
 --   8 bodies     the commands as they were received, opaque, in their order; the outbox keeps them
---   9 rows       for each command, big-endian: the numbers of its account and of what it asks for, from 1, two bytes each; the amount of a debit or
---                credit, else 0, as its last four digits in two bytes after the others in six; its fingerprint. 32768 is added to the account's number
---                where this is its only command in the call: that is how it costs least, and decides the same where it is not true
---   10 accounts  how many accounts these are
---   then 1 per command, at most 900 commands (Lua unpacks at most about 8,000 values):
---   1 id
---   then the accounts, each once, and the texts that say what is asked for (include/checks.lua)
+--   9 rows       for each of at most 900 commands, big-endian: the numbers of its account and of what it asks for, from 1, two bytes each; the amount
+--                of a debit or credit, else 0, as its last four digits in two bytes after the others in six; its fingerprint. 32768 is added to the
+--                account's number where this is its only command in the call: that is how it costs least, and decides the same where it is not true
+--   10 ids       for each command the hash of its id; then for each reversal that is asked for those of the command that it names, and of that one's
+--                far end
+--   11 accounts  how many accounts there are
+--   then 1 per account:
+--   1 account    each once
+--   then the texts that say what is asked for (include/checks.lua)
 -- Returns
 --   {"DECIDED", position, chain, known, records}
---     known     commands with a remembered id, one a line: "<number in the call, from 1> <remembered, or reused: with another payload> <record>"
---     records   of the others, in order, each with its fingerprint before it (a list: Lua would hash one long text several times):
---               "<position> <decided at ms> <applied or REASON> <delta> <account record or ->" and what it booked (lua/record.go)
+--     known     commands with a remembered id: "<number in the call, from 1> <remembered, or reused: with another payload> <record>"
+--     records   of the others, in order, each with its fingerprint before it (a list: Lua would hash one long text several times): the time of
+--               decision (ms, 6 bytes, big-endian), "<position> <delta or REASON> <account record or ->", and what it booked (lua/record.go)
 --   {"TOO_OLD", position, chain, horizon, forgotten}   nothing written; the caller looks old commands up in ClickHouse
 --   {"OUT_OF_SYNC", position, chain, why}   nothing written; the caller recovers
 --   {"CORRUPT", position, chain, what}      nothing written; the caller rebuilds the shard
@@ -44,14 +46,15 @@
 local ACCOUNTS, HOLDS, RECENT, OLD, OUTBOX, HEAD = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local believed_position, believed_chain, chain, now = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local window, asked, through = ARGV[5], ARGV[6], ARGV[7]
-local rows, accounts_given = ARGV[9], ARGV[10]
-local FIRST, WIDTH = 11, 1
-local ROW, ROW_BYTES, ALONE = '>HHI6Hc16', 28, 32768
+local rows, hashes, accounts_given = ARGV[9], ARGV[10], ARGV[11]
+local FIRST, WIDTH = 12, 1
+local ROW, ROW_BYTES, ALONE, HASH, HASH_BYTES = '>HHI6Hc16', 28, 32768, 'c14', 14
 local ARGV, match, format, generation, decide = ARGV, string.match, string.format, nil, nil -- a local is found faster than a global
-local last_id, last_account, asks = nil, nil, {} -- the last places in ARGV; what is asked for, by number
+local given = #rows / ROW_BYTES -- how many commands
+local last_account, ids, asks = nil, nil, {} -- the last one's place in ARGV; hashes of ids; what is asked for, by number
 local records, accounts, taken = nil, {}, {} -- by number: what is known of accounts as records, and taken apart, false where there is none; the numbers of the latter
 local states, changed = { ACCOUNTS, '', chain }, 3 -- the records to write, and where their list ends
-local decided = {} -- new outcomes by id
+local decided = {} -- new outcomes by hash of the id
 
 local head = {} -- as it was read
 local function stop(word, why, more) return { word, head[1] or '', head[2] or '', why, more } end
@@ -68,10 +71,10 @@ end
 if head[1] ~= believed_position or head[2] ~= believed_chain then return stop('OUT_OF_SYNC', 'head') end
 generation = head[3]
 if not string.find(now .. ' ' .. window .. ' ' .. asked, '^%d+ %d+ %d+$') or #chain ~= 40 or string.find(chain, '[^0-9a-f]') then return invalid('clock or chain') end
-local named, reversed, why = gather()
+local named, why = gather()
 if why then return invalid(why) end
 if may_be_forgotten(asked, head[6], head[7]) and not looked_up(through, head[7]) then return stop('TOO_OLD', head[6], head[7]) end
-local recent, old, missing, corrupt = read(named, reversed)
+local recent, old, missing, corrupt = read(named)
 if missing then return stop('OUT_OF_SYNC', missing) end
 if corrupt then return stop('CORRUPT', corrupt) end
 
@@ -79,7 +82,7 @@ if corrupt then return stop('CORRUPT', corrupt) end
 local known, skipped, fresh, outcomes, count = decide_all(recent, old)
 if not known then return skipped end
 local position = believed_position + count
-local answer = { 'DECIDED', format('%d', position), count > 0 and chain or believed_chain, table.concat(known, '\n'), fresh }
+local answer = { 'DECIDED', format('%d', position), count > 0 and chain or believed_chain, known, fresh }
 if count == 0 then return answer end
 
 -- 3. write: the outbox first, the one write that can still refuse

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math/big"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -132,7 +131,7 @@ func (w *walk) compare() {
 		}
 	}
 	remembered := w.hash(OutcomesKey(w.shard))
-	maps.DeleteFunc(remembered, func(id, _ string) bool { return !strings.HasSuffix(id, totalSuffix) })
+	maps.DeleteFunc(remembered, func(field, _ string) bool { return len(field) != len(OutcomeField("")+totalSuffix) })
 	for what, pair := range map[string][2]map[string]string{
 		"accounts": {w.hash(AccountsKey(w.shard)), accounts}, "holds": {w.hash(HoldsKey(w.shard)), holds}, "totals": {remembered, suffixed(totals)},
 	} {
@@ -145,7 +144,7 @@ func (w *walk) compare() {
 func suffixed(totals map[string]string) map[string]string {
 	fields := map[string]string{}
 	for id, total := range totals {
-		fields[id+totalSuffix] = total
+		fields[OutcomeField(id)+totalSuffix] = total
 	}
 	return fields
 }
@@ -159,8 +158,13 @@ func (w *walk) audit() {
 	for id, a := range w.model.accounts {
 		got, found, err := w.store.Account(w.Context(), w.shard, id)
 		w.ok(err)
-		if ceiling := ":" + got.Ceiling; !found || fmt.Sprintf("%d %d %d %d%s %s %s", got.Balance, got.Held, got.Sequence, got.Floor, strings.TrimSuffix(ceiling, ":"), got.Unit, got.Status) != a.record() {
-			w.Fatalf("account %q is read as %+v, not %q", id, got, a.record())
+		ceiling := ""
+		if a.ceiling != nil {
+			ceiling = a.ceiling.String()
+		}
+		want := fmt.Sprintf("{%s %s %s %s %s %d %s %s}", id, a.balance, a.held, a.floor, ceiling, a.sequence, a.unit, a.status())
+		if said := fmt.Sprint(got); !found || said != want {
+			w.Fatalf("account %q is read as %s, not %s", id, said, want)
 		}
 	}
 	for id, h := range w.holds() {

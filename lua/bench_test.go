@@ -33,9 +33,9 @@ func fullCall(b *testing.B) (Call, []any) {
 		}
 		fingerprint := FingerprintOf(c)
 		call.Commands = append(call.Commands, Command{Command: c, Fingerprint: fingerprint, Body: body, AskedAt: call.Now})
-		records = append(records, fmt.Sprintf("%s%d 1772615400000 applied -1 %d 0 %d 0 EUR/2 active", fingerprint[:], i+1, 999_999_999-i, i+3))
+		records = append(records, fmt.Sprintf("%s%s%d -1 %d %d EUR/2", fingerprint[:], appendTime(nil, call.Now.UnixMilli()), i+1, 999_999_999-i, i+3))
 	}
-	return call, []any{decidedWord, strconv.Itoa(CommandsMax), nextChain(Genesis.Chain, call.Now.UnixMilli(), call.bodies()), "", records}
+	return call, []any{decidedWord, strconv.Itoa(CommandsMax), nextChain(Genesis.Chain, call.Now.UnixMilli(), call.bodies()), []any{}, records}
 }
 
 func BenchmarkArgs(b *testing.B) {

@@ -24,7 +24,7 @@ func TestMoneyMovesBetweenFloorAndLimit(t *testing.T) {
 		"applied -100 0@3")
 	b.expect(list(b.open("overdraft", "-50"), b.debit("overdraft", "51"), b.debit("overdraft", "50"), b.debit("overdraft", "1"), b.credit("overdraft", "20"), b.debit("overdraft", "20")),
 		"applied 0 0@1", "INSUFFICIENT_FUNDS 0 0@1", "applied -50 -50@2", "INSUFFICIENT_FUNDS 0 -50@2", "applied 20 -30@3", "applied -20 -50@4")
-	if got, want := b.record("overdraft"), "-50 0 4 -50 USD/2 active"; got != want {
+	if got, want := b.record("overdraft"), "-50 4 USD/2 -50 active"; got != want {
 		t.Errorf("record %q, not %q", got, want)
 	}
 	account, found, err := b.store.Account(t.Context(), b.shard, "overdraft")

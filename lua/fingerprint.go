@@ -18,6 +18,26 @@ type Fingerprint [16]byte
 
 const accountBytes = 6
 
+// OutcomeField is the field that remembers the outcome of a command in OutcomesKey or OldOutcomesKey: 14 bytes of its id's SHA-256. Ids are of any
+// length, and most are of 36 bytes: a hash takes a third of the place. That two of 10^11 ids have the same has a chance of one in 10^12.
+func OutcomeField(commandID string) string {
+	hash := hashOfID(commandID)
+	return string(hash[:])
+}
+
+type idHash [14]byte
+
+func appendHash(b []byte, commandID string) []byte {
+	hash := hashOfID(commandID)
+	return append(b, hash[:]...)
+}
+
+func hashOfID(commandID string) idHash {
+	var room [128]byte // for most ids
+	sum := sha256.Sum256(append(room[:0], commandID...))
+	return idHash(sum[:])
+}
+
 // accountHash is an account's part of the fingerprints of its commands.
 type accountHash [accountBytes]byte
 

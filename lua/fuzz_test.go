@@ -2,7 +2,7 @@ package lua
 
 import (
 	"errors"
-	"strconv"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -15,9 +15,9 @@ import (
 
 func FuzzAccountRecordsReadAsTheyAreWritten(f *testing.F) {
 	for _, record := range []string{
-		"0 0 1 0 USD/2 active", "-5 3 7 -10:100 POINTS/0 frozen_debit", most + " " + most + " 999999999999999 -" + most + ":" + most + " USD/2 closed", "0 0 1 0:0 USD/2 frozen",
-		"", "-", "1 0 2 0: USD/2 active", "1 0 2 0:-5 USD/2 active", "1 0 2 0:05 USD/2 active", "1 0 2 0:" + most + "9 USD/2 active", "1 0 2 0:1:2 USD/2 active", "1 0 2 -0 USD/2 active",
-		"1 0 2 5 USD/2 active", "1 -1 2 0 USD/2 active", "1 0 0 0 USD/2 active", "1 0 2 0  active", "1 0 2 0 US\tD/2 active", "1 0 2 0 US\u00a0D/2 active", "1 0 2 0 \x00 active", "1 0 2 0 USD/2 frozen_both", "1 0 +2 0 USD/2 active",
+		"0 1 USD/2", "-5:3 7 POINTS/0 -10:100 frozen_debit", most + ":" + most + " 999999999999999 USD/2 -" + most + ":" + most + " closed", "0 1 USD/2 0:0 frozen",
+		"", "-", "1 2 USD/2 0: active", "1 2 USD/2 0:-5 active", "1 2 USD/2 0:05 active", "1 2 USD/2 0:" + most + "9 active", "1 2 USD/2 0:1:2 active", "1 2 USD/2 -0 active",
+		"1 2 USD/2 5 active", "1:-1 2 USD/2", "1 0 USD/2", "1 2 ", "1 2  0 frozen", "1 2 US\tD/2", "1 2 US\u00a0D/2", "1 2 \x00", "1:0 2 USD/2", "1: 2 USD/2", "1:2: 2 USD/2", "1 2 USD/2 0 active", "1 2 USD/2 ", "1 2 USD/2 0", "1 2 USD/2 0  ", "1 2 USD/2 0 frozen_both", "1 +2 USD/2",
 	} {
 		f.Add(record)
 	}
@@ -25,12 +25,18 @@ func FuzzAccountRecordsReadAsTheyAreWritten(f *testing.F) {
 	f.Fuzz(func(t *testing.T, record string) {
 		a, err := ParseAccount("a", record)
 		if err == nil {
-			ceiling := a.Ceiling
-			if ceiling != "" {
-				ceiling = ":" + ceiling
+			held, ceiling := "", ""
+			if a.Held != 0 {
+				held = fmt.Sprintf(":%d", a.Held)
 			}
-			words := []string{strconv.FormatInt(a.Balance, 10), strconv.FormatInt(a.Held, 10), strconv.FormatUint(a.Sequence, 10), strconv.FormatInt(a.Floor, 10) + ceiling, a.Unit, a.Status}
-			if text := strings.Join(words, " "); text != record {
+			if a.Ceiling != "" {
+				ceiling = ":" + a.Ceiling
+			}
+			terms := fmt.Sprintf(" %d%s %s", a.Floor, ceiling, a.Status)
+			if terms == " 0 active" {
+				terms = ""
+			}
+			if text := fmt.Sprintf("%d%s %d %s%s", a.Balance, held, a.Sequence, a.Unit, terms); text != record {
 				t.Fatalf("%q was read as %q", record, text)
 			}
 		}
@@ -72,14 +78,17 @@ func FuzzHoldRecordsReadAsTheyAreWritten(f *testing.F) {
 }
 
 func FuzzOutcomeRecordsReadAsTheyAreWritten(f *testing.F) {
-	const account = " 5 0 2 0 USD/2 active"
+	const account = " 5 2 USD/2"
 	for _, record := range []string{
-		"1 1700000000000 applied 5" + account, "1 1700000000000 ACCOUNT_UNKNOWN 0 -", "2 1 applied -5 5 3 2 -1:9 USD/2 frozen\thold\th\t3\t-\t", "2 1 applied 0" + account + "\thold\th\t0\t1700000000000\t@shop",
-		"2 1 applied -5" + account + "\thold\tto\t3\t-\t\tto\t@shop", "3 1 applied -5" + account + "\treversed\tc\t5\tfrom\ta\tto\t@transit", "3 1 applied 5" + account + "\tlegs\t@x\t2\t@y\t3", "3 1 applied 5" + account + "\tto\t@x",
-		"", "1", "1 1 applied 5", "x 1 applied 5" + account, "1 x applied 5" + account, "1 1 maybe 5" + account, "1 1 applied 5 1 2 3", "1 1 applied 5" + account + "\t", "1 1 applied 5" + account + "\tto", "1 1 applied 5" + account + "\tlegs\t@x\t2",
-		"1 1 applied 5" + account + "\thold\th\t3\tsoon\t", "01 1 applied 5" + account, "1 1 UNSPECIFIED 5" + account, "1 -1 applied 5" + account, "1 1 applied 5" + account + "\tto\t@x\tfrom\ta", "1 1 applied 5" + account + "\tto\t@x\tto\t@y",
-		"1 1 applied 5" + account + "\thold\th\t3\t-1\t", "1 1 applied 5" + account + "\thold\th\t3\t007\t", "1 1 applied 5" + account + "\tfrom\t", "1 99999999999999999 applied 5" + account, "1 1 applied 5" + account + "\treversed\t\t",
+		"5" + account, "ACCOUNT_UNKNOWN -", "LIMIT_EXCEEDED" + account, "-5 5:3 2 USD/2 -1:9 frozen\thold\th\t3\t-\t", "0" + account + "\thold\th\t0\t1700000000000\t@shop",
+		"-5" + account + "\thold\tto\t3\t-\t\tto\t@shop", "-5" + account + "\treversed\tc\t5\tfrom\ta\tto\t@transit", "5" + account + "\tlegs\t@x\t2\t@y\t3", "5" + account + "\tto\t@x",
+		"", "5", "5 -", "MAYBE" + account, "5 1 2 3", "5" + account + "\t", "5" + account + "\tto", "5" + account + "\tlegs\t@x\t2", "UNSPECIFIED" + account, "LIMIT_EXCEEDED" + account + "\tto\t@x",
+		"5" + account + "\thold\th\t3\tsoon\t", "5" + account + "\tto\t@x\tfrom\ta", "5" + account + "\tto\t@x\tto\t@y",
+		"5" + account + "\thold\th\t3\t-1\t", "5" + account + "\thold\th\t3\t007\t", "5" + account + "\tfrom\t", "5" + account + "\treversed\t\t",
 	} {
+		f.Add("\x01\x8b\xcf\xe5h\x00" + "2 " + record)
+	}
+	for _, record := range []string{"", "\x00", "\xff\xff\xff\xff\xff\xff", "\xff\xff\xff\xff\xff\xff1 5" + account, "short1 5" + account, "binary01 5" + account, "binaryx 5" + account, "binary 5" + account, "binary1", "binary1 "} {
 		f.Add(record)
 	}
 	f.Fuzz(func(t *testing.T, record string) {

@@ -117,7 +117,7 @@ func TestAnOpenHoldIsNotOpenedAgainWhenItsOutcomeIsForgotten(t *testing.T) {
 	b := setup(t)
 	hold := as("h", b.hold("a", "30", 0))
 	b.apply(b.open("a", ""), b.credit("a", "100"), hold)
-	b.ok(b.rdb.HDel(t.Context(), OutcomesKey(b.shard), "h").Err())
+	b.ok(b.rdb.HDel(t.Context(), OutcomesKey(b.shard), OutcomeField("h")).Err())
 	b.does(
 		step{hold, "COMMAND_ID_REUSED 0 100@3, held 30"},
 		step{b.release("a", "h", ""), "applied 0 100@4, hold h: 0 left"},

@@ -12,7 +12,7 @@ func AccountsKey(shard int) string { return key(shard, "accounts") }
 // HoldsKey names the hash hold id -> what is left of it.
 func HoldsKey(shard int) string { return key(shard, "holds") }
 
-// OutcomesKey names the hash command id -> fingerprint and record, of the commands decided since the last turn.
+// OutcomesKey names the hash OutcomeField -> fingerprint and record, of the commands decided since the last turn.
 func OutcomesKey(shard int) string { return key(shard, "outcomes:recent") }
 
 // OldOutcomesKey names the same of the window before; the next turn drops it.

@@ -89,11 +89,26 @@ func (l Link) checked(e *ledgerv1.Event, text []byte) (Link, error) {
 	if n := len(e.GetHead()); n != 0 && n != sha1.Size {
 		return Link{}, fmt.Errorf("%w: head of %d bytes at position %d", ErrChainBroken, n, o.GetPosition())
 	}
+	if err := recordable(o); err != nil {
+		return Link{}, fmt.Errorf("%w: position %d: %w", ErrChainBroken, o.GetPosition(), err)
+	}
 	after := l.next(text)
 	if !bytes.Equal(e.GetChain(), after.Chain[:]) {
 		return Link{}, fmt.Errorf("%w: position %d of shard %d carries %x, its content gives %s", ErrChainBroken, o.GetPosition(), o.GetShard(), e.GetChain(), after.Chain)
 	}
 	return after, nil
+}
+
+// recordable tells what an outcome record cannot say of an outcome, so that no hash would show it.
+func recordable(o *ledgerv1.Outcome) error {
+	if ms := o.GetDecidedAt().AsTime().UnixMilli(); ms < 0 || ms > timeMax {
+		return fmt.Errorf("decided at %d ms, not from 0 to %d", ms, int64(timeMax))
+	}
+	rejected := o.GetStatus() == ledgerv1.Status_STATUS_REJECTED
+	if rejected && o.GetDelta() != "0" || !rejected && isReason(o.GetDelta()) {
+		return fmt.Errorf("%s by %q", o.GetStatus(), o.GetDelta())
+	}
+	return nil
 }
 
 // LinkOf is the link that an event of the log carries.

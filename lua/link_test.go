@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
@@ -167,6 +168,42 @@ func TestNothingIsLinkedWithAGap(t *testing.T) {
 	}
 }
 
+// What an outcome record leaves out cannot be another: no hash would show it.
+func TestNothingIsLinkedThatItsRecordDoesNotSay(t *testing.T) {
+	t.Parallel()
+	b := busy(t, setup(t))
+	b.apply(b.debit("a", "900"))
+	events := b.log()
+	_, err := FirstLink.Append(events...)
+	b.ok(err)
+	const applied, rejected = 4, 5 // places
+	for what, test := range map[string]struct {
+		at     int
+		change func(o *ledgerv1.Outcome)
+	}{
+		"a rejection with a delta":    {rejected, func(o *ledgerv1.Outcome) { o.Delta = "5" }},
+		"a rejection without a delta": {rejected, func(o *ledgerv1.Outcome) { o.Delta = "" }},
+		"a rejection that is applied": {rejected, func(o *ledgerv1.Outcome) {
+			o.Status, o.Delta = ledgerv1.Status_STATUS_APPLIED, reasonWord(o.GetReason())
+		}},
+		"a time 2^48 ms later":  {applied, func(o *ledgerv1.Outcome) { o.DecidedAt = timestamppb.New(time.UnixMilli(b.now.UnixMilli() + 1<<48)) }},
+		"a time 2^48 ms before": {applied, func(o *ledgerv1.Outcome) { o.DecidedAt = timestamppb.New(time.UnixMilli(b.now.UnixMilli() - 1<<48)) }},
+	} {
+		event := proto.CloneOf(events[test.at])
+		test.change(event.GetOutcome())
+		before := LinkOf(events[test.at-1])
+		if text := outcomeRecord(event.GetOutcome()); text != outcomeRecord(events[test.at].GetOutcome()) {
+			t.Errorf("%s: the record is another, %q", what, text)
+		}
+		if _, err := LinkAfter(before, event); !errors.Is(err, ErrChainBroken) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := LinkAfter(before, events[test.at]); err != nil {
+			t.Errorf("unchanged: %v", err)
+		}
+	}
+}
+
 // An answer that does not fit the call is no result, whatever it says: the writer recovers.
 func TestAnAnswerThatDoesNotFitItsCallIsNoResult(t *testing.T) {
 	t.Parallel()
@@ -180,7 +217,10 @@ func TestAnAnswerThatDoesNotFitItsCallIsNoResult(t *testing.T) {
 	if r := call.result(answered()); r.Err != nil || len(r.Decisions) != 3 || r.Head.Position != 3 {
 		t.Fatalf("as answered: %+v", r)
 	}
-	line, record := reply[3].(string), answered()[4].([]any)[0].(string) //nolint:forcetypeassert // a script's words
+	said, record := reply[3].([]any)[0].(string), answered()[4].([]any)[0].(string) //nolint:forcetypeassert // a script's words
+	knows := func(said ...any) func(r, records []any) []any {
+		return func(r, _ []any) []any { r[3] = said; return r }
+	}
 	for what, forged := range map[string]func(r []any, records []any) []any{
 		"nothing":                    func([]any, []any) []any { return nil },
 		"cut short":                  func(r, _ []any) []any { return r[:2] },
@@ -199,15 +239,17 @@ func TestAnAnswerThatDoesNotFitItsCallIsNoResult(t *testing.T) {
 		"a record of another":        func(_, records []any) []any { records[0] = strings.Repeat("f", 16) + record[16:]; return nil },
 		"a record cut short":         func(_, records []any) []any { records[0] = record[:20]; return nil },
 		"a record that is no text":   func(_, records []any) []any { records[0] = int64(1); return nil },
-		"a record at another place":  func(_, records []any) []any { records[0] = record[:16] + "9" + record[17:]; return nil },
-		"nothing known":              func(r, _ []any) []any { r[3] = ""; return r },
-		"a known one of number 0":    func(r, _ []any) []any { r[3] = "0" + line[1:]; return r },
-		"a known one beyond them":    func(r, _ []any) []any { r[3] = "4" + line[1:]; return r },
-		"another one is known":       func(r, _ []any) []any { r[3] = "2" + line[1:]; return r },
-		"one more is known":          func(r, _ []any) []any { r[3] = line + "\n2" + line[1:]; return r },
-		"known in another way":       func(r, _ []any) []any { r[3] = strings.Replace(line, "remembered", "recalled", 1); return r },
-		"known without a record":     func(r, _ []any) []any { r[3] = "1 remembered"; return r },
-		"known with half a record":   func(r, _ []any) []any { r[3] = "1 remembered 1 5"; return r },
+		"a record at another place":  func(_, records []any) []any { records[0] = record[:22] + "9" + record[23:]; return nil },
+		"nothing known":              knows(),
+		"a known one of number 0":    knows("0" + said[1:]),
+		"a known one beyond them":    knows("4" + said[1:]),
+		"another one is known":       knows("2" + said[1:]),
+		"one more is known":          knows(said, "2"+said[1:]),
+		"known in another way":       knows(strings.Replace(said, "remembered", "recalled", 1)),
+		"known without a record":     knows("1 remembered"),
+		"known by a number":          knows(int64(1)),
+		"known in a text":            func(r, _ []any) []any { r[3] = said; return r },
+		"known with half a record":   knows(said[:len("1 remembered ")+timeBytes+len("1 0")]),
 		"out of sync without a word": func(r, _ []any) []any { r[0] = "OUT_OF_SYNC"; return r[:2] },
 		"too old without a horizon":  func(r, _ []any) []any { r[0] = "TOO_OLD"; return r[:4] },
 		"too old in words":           func(r, _ []any) []any { return append([]any{"TOO_OLD"}, r[1], r[2], "then", "3 x") },

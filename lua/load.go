@@ -3,7 +3,6 @@ package lua
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -53,11 +52,7 @@ func (l *Load) At() Point { return l.at }
 func (l *Load) Accounts(page []Account) (Chunk, error) {
 	rows := make([]any, 0, 2*len(page))
 	for _, a := range page {
-		state := &ledgerv1.AccountState{
-			Balance: strconv.FormatInt(a.Balance, 10), Held: strconv.FormatInt(a.Held, 10), Floor: strconv.FormatInt(a.Floor, 10), Ceiling: a.Ceiling,
-			Sequence: a.Sequence, Unit: a.Unit, Status: a.Status,
-		}
-		record := stateRecord(state)
+		record := a.Record()
 		if _, err := ParseAccount(a.ID, record); err != nil {
 			return Chunk{}, fmt.Errorf("load shard %d: %w", l.build.shard, err)
 		}
@@ -98,10 +93,10 @@ func (l *Load) Outcomes(page []*ledgerv1.Event) (Chunk, error) {
 			l.forgotten = l.at.Head
 			continue
 		}
-		rows = append(rows, e.GetOutcome().GetCommandId(), string(e.GetFingerprint())+string(record))
+		rows = append(rows, OutcomeField(e.GetOutcome().GetCommandId()), string(e.GetFingerprint())+string(record))
 		l.outcomes++
 		if r := e.GetOutcome().GetReversal(); r != nil {
-			rows = append(rows, r.GetCommandId()+totalSuffix, r.GetTotal())
+			rows = append(rows, OutcomeField(r.GetCommandId())+totalSuffix, r.GetTotal())
 			l.totals[r.GetCommandId()] = true
 		}
 	}
@@ -153,7 +148,7 @@ func (l *Load) place() string {
 	return fmt.Sprintf("load:%d", l.chunks)
 }
 
-// totalSuffix behind a command id names what was reversed of it (include/reverse.lua).
+// totalSuffix behind a command's OutcomeField names what was reversed of it (include/reverse.lua).
 const totalSuffix = "\n"
 
 func (b *Build) loadChunk(header, rows []any) Chunk {

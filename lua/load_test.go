@@ -139,7 +139,7 @@ func TestALoadIsRefusedWhereTheBuildLostSomething(t *testing.T) {
 		})
 		_ = load
 	}
-	for part, key := range map[string]string{"accounts": "a", "holds": "h", "outcomes": "c1"} {
+	for part, key := range map[string]string{"accounts": "a", "holds": "h", "outcomes": OutcomeField("c1")} {
 		b, build, load, _, next := halfLoaded(t)
 		b.ok(build.Send(t.Context(), next))
 		i := slices.Index([]string{"accounts", "holds", "outcomes"}, part)

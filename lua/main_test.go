@@ -214,7 +214,7 @@ func (b *bench) said(decisions []Decision, want ...string) {
 // said is a decision as "[remembered |reused ]<word> <delta> <balance>@<sequence>", or "-" for an account that does not exist.
 func said(d Decision) string {
 	kind := map[Kind]string{Decided: "", Remembered: "remembered ", Reused: "reused "}[d.Kind]
-	word := applied
+	word := "applied"
 	if d.Outcome.GetStatus() == ledgerv1.Status_STATUS_REJECTED {
 		word = reasonWord(d.Outcome.GetReason())
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/hotledger/hotledger/schemas/limits"
 )
 
 // The amounts that convert to a number in Lua or elsewhere, and must not.
@@ -30,27 +32,34 @@ func (b *bench) rawRun(args []any) ([]any, error) {
 
 // packed are the arguments for rows of id, account, fingerprint, ask and perhaps amount, whatever these are. Debits and credits are of 5 otherwise.
 func packed(header []any, rows ...[]any) []any {
-	var numbers []byte
-	var ids, accounts, asks []any
+	var numbers, ids, reversed []byte
+	var accounts, asks []any
 	for _, row := range rows {
 		number := slices.Index(accounts, row[1]) + 1
 		if number == 0 {
 			accounts = append(accounts, row[1])
 			number = len(accounts)
 		}
-		ids, asks = append(ids, row[0]), append(asks, row[3])
+		asks = append(asks, row[3])
+		ids = appendHash(ids, fmt.Sprint(row[0]))
 		numbers = append(numbers, 0, byte(number), 0, byte(len(asks)))
-		if text := fmt.Sprint(row[3]); len(row) > 4 {
+		text := fmt.Sprint(row[3])
+		if strings.HasPrefix(text, "reverse\n") {
+			id, _, _ := strings.Cut(text[strings.LastIndex(text, "\n")+1:], "\t")
+			reversed = appendHash(appendHash(reversed, id), limits.CreditID(id))
+		}
+		switch {
+		case len(row) > 4:
 			numbers = fmt.Append(numbers, row[4])
-		} else if strings.HasPrefix(text, "credit\n") || strings.HasPrefix(text, "debit\n") {
+		case strings.HasPrefix(text, "credit\n") || strings.HasPrefix(text, "debit\n"):
 			numbers = fmt.Append(numbers, amountOf(0, 5))
-		} else {
+		default:
 			numbers = fmt.Append(numbers, amountOf(0, 0))
 		}
 		numbers = fmt.Append(numbers, row[2])
 	}
-	args := append(slices.Clip(header), numbers, len(accounts))
-	return append(append(append(args, ids...), accounts...), asks...)
+	args := append(slices.Clip(header), numbers, append(ids, reversed...), len(accounts))
+	return append(append(args, accounts...), asks...)
 }
 
 func (b *bench) rawHeader() []any {
@@ -75,13 +84,12 @@ func malformedRows() map[string][]any {
 		"no operation": raw("", "5", "USD/2"), "unknown operation": raw("mint", "5", "USD/2"), "a function of Lua's": raw("pairs", "5", "USD/2"),
 		"unit in words": raw("credit", "", "USD"), "unit with a blank": raw("credit", "", "US D/2"),
 		"reason in words": raw("refuse", "because", ""), "reason with a blank": raw("refuse", "NO WAY", ""),
-		"repair without log": raw("repair", "|-|g1", "USD/2"), "repair of two parts": raw("repair", "1 0 2 0 USD/2 active|-", "USD/2"),
-		"repair to a bad log": raw("repair", "nan 0 2 0 USD/2 active|-|g1", "USD/2"), "repair to 19 digits": raw("repair", most+"9 0 2 0 USD/2 active|-|g1", "USD/2"),
-		"repair to a bad ceiling": raw("repair", "1 0 2 0:"+most+"9 USD/2 active|-|g1", "USD/2"), "repair to a bad status": raw("repair", "1 0 2 0 USD/2 open|-|g1", "USD/2"),
+		"repair without log": raw("repair", "|-|g1", "USD/2"), "repair of two parts": raw("repair", "1 2 USD/2|-", "USD/2"),
+		"repair to a bad log": raw("repair", "nan 2 USD/2|-|g1", "USD/2"), "repair to 19 digits": raw("repair", most+"9 2 USD/2|-|g1", "USD/2"),
+		"repair to a bad ceiling": raw("repair", "1 2 USD/2 0:"+most+"9 active|-|g1", "USD/2"), "repair to a bad status": raw("repair", "1 2 USD/2 0 open|-|g1", "USD/2"),
 		"short fingerprint":           {"x1", "a", "short", ask("credit", "", "USD/2")},
 		"long fingerprint":            {"x1", "a", fingerprintOfNothing + "f", ask("credit", "", "USD/2")},
 		"no fingerprint":              {"x1", "a", "", ask("credit", "", "USD/2")},
-		"no id":                       {"", "a", fingerprintOfNothing, ask("credit", "", "USD/2")},
 		"no account":                  {"x1", "", fingerprintOfNothing, ask("credit", "", "USD/2")},
 		"ask for nothing":             asking(""),
 		"ask of words":                asking("credit 5 USD/2 - -"),
@@ -91,11 +99,11 @@ func malformedRows() map[string][]any {
 		"verb in capitals":            raw("CREDIT", "5", "USD/2"), "verb with a blank": raw("credit ", "5", "USD/2"), "verb with a digit": raw("credit1", "5", "USD/2"), "a field of the object": raw("__index", "5", "USD/2"),
 		"terms on two lines": raw("adjust", "5\n", "USD/2"), "unit on two lines": raw("credit", "", "USD/2\n"), "unit without digits": raw("credit", "", "USD/"), "unit in small letters": raw("credit", "", "usd/2"),
 		"refuse without a reason": raw("refuse", "", ""), "reason on two lines": raw("refuse", "NO_WAY\n", ""), "reason of one letter": raw("refuse", "N", ""),
-		"repair of nothing": raw("repair", "", "USD/2"), "repair of one part": raw("repair", "1 0 2 0 USD/2 active", "USD/2"),
+		"repair of nothing": raw("repair", "", "USD/2"), "repair of one part": raw("repair", "1 2 USD/2", "USD/2"),
 		"open with a booking": raw("open", "0\tto\t@x", "USD/2"), "floor above zero": raw("open", "5", "USD/2"), "ceiling below zero": raw("open", "0:-5", "USD/2"), "no ceiling": raw("open", "0:", "USD/2"),
 		"credit with a blank booking": raw("credit", " to @x", "USD/2"), "booking on two lines": raw("credit", "\tto\t@x\n", "USD/2"), "credit with the amount in its terms": raw("credit", "5", "USD/2"), "debit with the amount in its terms": raw("debit", "5\tto\t@x", "USD/2"),
-		"hold without terms": raw("hold", "5", "USD/2"), "hold without counter": raw("hold", "5\t-", "USD/2"), "hold until soon": raw("hold", "5\tsoon\t", "USD/2"),
-		"hold until before 1970": raw("hold", "5\t-5\t", "USD/2"), "hold of nothing": raw("hold", "0\t-\t", "USD/2"), "hold below zero": raw("hold", "-1\t-\t", "USD/2"), "hold for a controlled account": raw("hold", "5\t-\tb", "USD/2"), "hold of more": raw("hold", "5\t-\t\tx", "USD/2"),
+		"hold without terms": raw("hold", "h\t5", "USD/2"), "hold without counter": raw("hold", "h\t5\t-", "USD/2"), "hold without id": raw("hold", "5\t-\t", "USD/2"), "hold until soon": raw("hold", "h\t5\tsoon\t", "USD/2"),
+		"hold until before 1970": raw("hold", "h\t5\t-5\t", "USD/2"), "hold of nothing": raw("hold", "h\t0\t-\t", "USD/2"), "hold below zero": raw("hold", "h\t-1\t-\t", "USD/2"), "hold for a controlled account": raw("hold", "h\t5\t-\tb", "USD/2"), "hold of more": raw("hold", "h\t5\t-\t\tx", "USD/2"),
 		"capture without hold": raw("capture", "\t5", ""), "capture without amount": raw("capture", "h", ""), "capture of nothing": raw("capture", "h\t0", ""), "capture below zero": raw("capture", "h\t-1", ""),
 		"capture with a blank booking": raw("capture", "h\t5 to", ""), "release without hold": raw("release", "\t-", ""), "release of nothing": raw("release", "h\t0", ""), "release with a booking": raw("release", "h\t5\tto\t@x", ""),
 		"reversal of nothing named": raw("reverse", "\t-\t0", ""), "reversal of zero": raw("reverse", "c1\t0\t0", ""), "reversal below zero": raw("reverse", "c1\t-1\t0", ""), "reversal with a word": raw("reverse", "c1\t-\tyes", ""),
@@ -105,10 +113,10 @@ func malformedRows() map[string][]any {
 		"adjust nothing": raw("adjust", "0", "USD/2"), "adjust with a blank booking": raw("adjust", "5 to", "USD/2"), "adjust with a sign": raw("adjust", "+5", "USD/2"),
 	}
 	for _, word := range []string{"\t", "\n", "h\t5", "h\n"} {
-		rows["hold with the id "+word] = []any{word, "a", fingerprintOfNothing, ask("hold", "5\t-\t", "USD/2")}
-		rows["hold on the account "+word] = []any{"x1", word, fingerprintOfNothing, ask("hold", "5\t-\t", "USD/2")}
+		rows["hold with the id "+word] = raw("hold", word+"\t5\t-\t", "USD/2")
+		rows["hold on the account "+word] = []any{"x1", word, fingerprintOfNothing, ask("hold", "x1\t5\t-\t", "USD/2")}
 	}
-	for operation, terms := range map[string]string{"open": "0", "debit": "", "credit": "", "hold": "5\t-\t", "adjust": "5", "repair": "1 0 2 0 USD/2 active|-|g1"} {
+	for operation, terms := range map[string]string{"open": "0", "debit": "", "credit": "", "hold": "h\t5\t-\t", "adjust": "5", "repair": "1 2 USD/2|-|g1"} {
 		rows[operation+" without a unit"] = raw(operation, terms, "")
 	}
 	for _, conditions := range [][2]string{
@@ -131,13 +139,13 @@ func malformedRows() map[string][]any {
 		}
 	}
 	for _, amount := range [][2]uint64{{0, 5}, {5, 0}, {0, 10_000}, {100_000_000_000_000, 0}} {
-		for verb, terms := range map[string]string{"adjust": "5", "hold": "5\t-\t", "refuse": "NO_WAY", "close": "", "reverse": "c1\t-\t0"} {
+		for verb, terms := range map[string]string{"adjust": "5", "hold": "h\t5\t-\t", "refuse": "NO_WAY", "close": "", "reverse": "c1\t-\t0"} {
 			rows[fmt.Sprintf("%s with %v in its row", verb, amount)] = append(raw(verb, terms, "USD/2"), amountOf(amount[0], amount[1]))
 		}
 	}
 	for _, amount := range hostileAmounts {
 		for operation, terms := range map[string]string{
-			"adjust": "?", "open": "?", "open with a ceiling": "0:?", "hold": "?\t-\t", "hold until": "5\t?\t", "capture": "h\t?", "release": "h\t?", "reverse": "c1\t?\t0",
+			"adjust": "?", "open": "?", "open with a ceiling": "0:?", "hold": "x1\t?\t-\t", "hold until": "x1\t5\t?\t", "capture": "h\t?", "release": "h\t?", "reverse": "c1\t?\t0",
 			"set_limits": "?\t-", "set_limits with a ceiling": "-\t?",
 		} {
 			verb, _, _ := strings.Cut(operation, " ")
@@ -149,14 +157,15 @@ func malformedRows() map[string][]any {
 
 // malformedShapes are calls whose parts do not fit together, by what is wrong with them; good is one command.
 func malformedShapes(good []any) map[string][]any {
-	const rows, accounts, id, account = 8, 9, 10, 11 // places
+	const rows, ids, accounts, account = 8, 9, 10, 11 // places
 	with := func(at int, values ...any) []any { return slices.Concat(good[:at], values, good[at+1:]) }
 	numbers := func(a, b, c, d byte) []byte {
 		return append([]byte{a, b, c, d}, amountOf(0, 5)+fingerprintOfNothing...)
 	}
 	shapes := map[string][]any{
 		"a row cut short": with(rows, numbers(0, 1, 0, 1)[:27]), "a row and a byte": with(rows, append(numbers(0, 1, 0, 1), 0)), "two rows for an id": with(rows, append(numbers(0, 1, 0, 1), numbers(0, 1, 0, 1)...)),
-		"no row": with(rows, ""), "a command without id": with(id), "no account": with(account), "nothing asked for": good[:account+1], "another ask": append(slices.Clip(good), ""),
+		"no row": with(rows, ""), "a command without id": with(ids, ""), "an id cut short": with(ids, OutcomeField("x")[1:]), "an id and a byte": with(ids, OutcomeField("x")+"x"), "two ids for a command": with(ids, OutcomeField("x")+OutcomeField("y")),
+		"no account": with(account), "nothing asked for": good[:account+1], "another ask": append(slices.Clip(good), ""),
 		"an account twice": append(with(accounts, 2)[:account], append([]any{"a"}, good[account:]...)...),
 	}
 	for _, n := range [][4]byte{{0, 0, 0, 1}, {0, 2, 0, 1}, {1, 1, 0, 1}, {255, 255, 0, 1}, {0, 1, 0, 0}, {0, 1, 0, 2}, {0, 1, 1, 1}, {0, 1, 255, 255}} {
@@ -229,7 +238,7 @@ func TestNumbersBeyond18DigitsAreRefusedEvenPastGo(t *testing.T) {
 	b.apply(as("h", b.hold("a", "9", 0)))
 	for _, digits := range []string{"1000000000000000000", "9223372036854775808", "18446744073709551616", strings.Repeat("9", 400)} {
 		for operation, terms := range map[string]string{
-			"adjust": "?", "adjust down": "-?", "open": "-?", "open with a ceiling": "0:?", "hold": "?\t-\t", "capture": "h\t?", "release": "h\t?", "reverse": "c2\t?\t1",
+			"adjust": "?", "adjust down": "-?", "open": "-?", "open with a ceiling": "0:?", "hold": "x1\t?\t-\t", "capture": "h\t?", "release": "h\t?", "reverse": "c2\t?\t1",
 			"set_limits": "-?\t-", "set_limits with a ceiling": "-\t?",
 		} {
 			verb, _, _ := strings.Cut(operation, " ")

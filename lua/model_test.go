@@ -93,11 +93,17 @@ func (a *modelAccount) status() string {
 }
 
 func (a *modelAccount) record() string {
-	limits := a.floor.String()
-	if a.ceiling != nil {
-		limits += ":" + a.ceiling.String()
+	balance, terms := a.balance.String(), a.unit
+	if a.held.Sign() != 0 {
+		balance += ":" + a.held.String()
 	}
-	return fmt.Sprintf("%s %s %d %s %s %s", a.balance, a.held, a.sequence, limits, a.unit, a.status())
+	switch {
+	case a.ceiling != nil:
+		terms += fmt.Sprintf(" %s:%s %s", a.floor, a.ceiling, a.status())
+	case a.floor.Sign() != 0 || a.status() != "active":
+		terms += fmt.Sprintf(" %s %s", a.floor, a.status())
+	}
+	return fmt.Sprintf("%s %d %s", balance, a.sequence, terms)
 }
 
 func (a *modelAccount) available() *big.Int { return less(less(a.balance, a.held), a.floor) }
@@ -129,10 +135,10 @@ func (m *model) decide(c *ledgerv1.Command, refusal string, now time.Time) strin
 	if word == "" {
 		word, tail = m.effect(c, o, now.UnixMilli())
 	}
-	delta, record := "0", "-"
+	record := "-"
 	a := m.accounts[c.GetAccount()]
 	if word == "" {
-		word, delta = "applied", o.delta.String()
+		word = o.delta.String()
 		a.sequence++
 		a.past = append(a.past, a.record())
 	} else {
@@ -142,7 +148,11 @@ func (m *model) decide(c *ledgerv1.Command, refusal string, now time.Time) strin
 		record = a.record()
 	}
 	m.position++
-	o.record = fmt.Sprintf("%d %d %s %s %s%s", m.position, now.UnixMilli(), word, delta, record, tail)
+	clock, err := hex.DecodeString(fmt.Sprintf("%012x", now.UnixMilli()))
+	if err != nil {
+		panic(err)
+	}
+	o.record = fmt.Sprintf("%s%d %s %s%s", clock, m.position, word, record, tail)
 	fingerprint := FingerprintOf(c)
 	m.link = sha1.Sum(fmt.Appendf(nil, "%s%s\n%s%s", m.link, c.GetCommandId(), fingerprint[:], o.record))
 	m.outcomes[c.GetCommandId()] = o

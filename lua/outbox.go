@@ -168,7 +168,7 @@ func freshCommands(bodies, known string) ([]*ledgerv1.Command, error) {
 func (s *Store) recall(ctx context.Context, shard int, head Head, commands []*ledgerv1.Command) ([]string, error) {
 	args := []any{head.Position, head.Chain}
 	for _, c := range commands {
-		args = append(args, c.GetCommandId())
+		args = append(args, OutcomeField(c.GetCommandId()))
 	}
 	reply, err := s.run(ctx, recallScript, []string{OutcomesKey(shard), OldOutcomesKey(shard), HeadKey(shard)}, args...)
 	if err != nil {

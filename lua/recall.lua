@@ -10,7 +10,7 @@
 --   1 position   of the head
 --   2 chain
 --   then 1 per command, at most 900 commands:
---   1 id
+--   1 hash       of its id
 -- Returns
 --   {"DECIDED", position, chain, outcomes}   one for each id, as apply.lua writes them; "" for one that is not remembered
 --   {"OUT_OF_SYNC", position, chain, why}

@@ -1,8 +1,10 @@
 package lua
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -13,16 +15,19 @@ import (
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
 
-// An outcome record is one line of words, written by apply.lua, remembered in the outcome buckets and hashed into the log's chain (link.go):
-// "<position> <decided at ms> <applied or REASON> <delta> <account record or ->" and what it booked (tail.go).
-// An account record is "<balance> <held> <sequence> <floor>[:<ceiling>] <unit> <status>".
+// An outcome record is written by apply.lua, remembered in the outcome buckets and hashed into the log's chain (link.go): the time of decision (ms, 6 bytes,
+// big-endian), then "<position> <delta, or REASON of a rejection> <account record or ->" and what it booked (tail.go).
+// An account record is "<balance>[:<held>] <sequence> <unit>[ <floor>[:<ceiling>] <status>]". What is in brackets is left out where nothing is held, and where
+// floor, ceiling and status are those of most accounts: 0, none and active.
 
 const (
-	applied       = "applied"
-	noAccount     = "-"
-	reasonPrefix  = "REASON_"
-	recordWords   = 4 // before the account record
-	accountFields = 6
+	noAccount    = "-"
+	reasonPrefix = "REASON_"
+	timeBytes    = 6
+	timeMax      = 1<<(8*timeBytes) - 1 // ms; the year 10889
+	nothingHeld  = "0"
+	noFloor      = "0"
+	active       = "active"
 )
 
 // Account is one controlled account as Redis has it. Amounts are minor units.
@@ -34,10 +39,20 @@ type Account struct {
 	Ceiling  string // "" where there is none
 	Sequence uint64
 	Unit     string // "USD/2"
-	Status   string // "active", "frozen_debit", "frozen_credit", "frozen", "closed"
+	Status   string // active, "frozen_debit", "frozen_credit", "frozen", "closed"
 }
 
-var statuses = map[string]bool{"active": true, "frozen_debit": true, "frozen_credit": true, "frozen": true, "closed": true}
+var unitShape = regexp.MustCompile(`^[A-Z0-9_]+/[0-9]+$`)
+
+var statuses = map[string]bool{active: true, "frozen_debit": true, "frozen_credit": true, "frozen": true, "closed": true}
+
+// Record is the account as Redis has it; ParseAccount reads it.
+func (a Account) Record() string {
+	return stateRecord(&ledgerv1.AccountState{
+		Balance: strconv.FormatInt(a.Balance, 10), Held: strconv.FormatInt(a.Held, 10), Floor: strconv.FormatInt(a.Floor, 10), Ceiling: a.Ceiling,
+		Sequence: a.Sequence, Unit: a.Unit, Status: a.Status,
+	})
+}
 
 // ParseAccount reads an account record. Like include/account.lua it takes only what this ledger would have written.
 func ParseAccount(id, record string) (Account, error) {
@@ -56,7 +71,7 @@ func ParseAccount(id, record string) (Account, error) {
 	if err := errors.Join(errBalance, errHeld, errFloor, errCeiling); err != nil {
 		return Account{}, fmt.Errorf("account %q: %w", id, err)
 	}
-	written := stateRecord(state) == record && !strings.HasPrefix(a.Ceiling, "-") && a.Unit != "" && !strings.ContainsAny(a.Unit, "\x00\t\n\v\f\r")
+	written := stateRecord(state) == record && !strings.HasPrefix(a.Ceiling, "-") && unitShape.MatchString(a.Unit)
 	if !written || a.Sequence > sequenceMax || !statuses[a.Status] {
 		return Account{}, fmt.Errorf("account %q: record %q is not one of apply.lua", id, record)
 	}
@@ -65,15 +80,19 @@ func ParseAccount(id, record string) (Account, error) {
 
 // parseState fills an empty state.
 func parseState(s *ledgerv1.AccountState, record string) error {
-	var f [accountFields]string
-	if n := splitWords(f[:], record); n != accountFields {
-		return fmt.Errorf("record %q has %d fields, not %d", record, n, accountFields)
+	f := [5]string{3: noFloor, 4: active}
+	if n := splitWords(f[:], record); n != 3 && n != 5 {
+		return fmt.Errorf("record %q has %d fields, not 3 or 5", record, n)
 	}
-	sequence, err := strconv.ParseUint(f[2], 10, 64)
+	sequence, err := strconv.ParseUint(f[1], 10, 64)
 	if err != nil {
 		return fmt.Errorf("record %q: sequence: %w", record, err)
 	}
-	s.Balance, s.Held, s.Sequence, s.Unit, s.Status = f[0], f[1], sequence, f[4], f[5]
+	var holds bool
+	if s.Balance, s.Held, holds = strings.Cut(f[0], ":"); !holds {
+		s.Held = nothingHeld
+	}
+	s.Sequence, s.Unit, s.Status = sequence, f[2], f[4]
 	s.Floor, s.Ceiling, _ = strings.Cut(f[3], ":")
 	s.Available = available(s.Balance, s.Held, s.Floor)
 	return nil
@@ -112,14 +131,19 @@ func appendState(b []byte, s *ledgerv1.AccountState) []byte {
 	if s == nil {
 		return append(b, noAccount...)
 	}
-	b = append(append(b, s.GetBalance()...), ' ')
-	b = append(append(b, s.GetHeld()...), ' ')
-	b = append(strconv.AppendUint(b, s.GetSequence(), 10), ' ')
-	b = append(b, s.GetFloor()...)
+	b = append(b, s.GetBalance()...)
+	if s.GetHeld() != nothingHeld {
+		b = append(append(b, ':'), s.GetHeld()...)
+	}
+	b = strconv.AppendUint(append(b, ' '), s.GetSequence(), 10)
+	b = append(append(b, ' '), s.GetUnit()...)
+	if s.GetFloor() == noFloor && s.GetCeiling() == "" && s.GetStatus() == active {
+		return b
+	}
+	b = append(append(b, ' '), s.GetFloor()...)
 	if s.GetCeiling() != "" {
 		b = append(append(b, ':'), s.GetCeiling()...)
 	}
-	b = append(append(b, ' '), s.GetUnit()...)
 	return append(append(b, ' '), s.GetStatus()...)
 }
 
@@ -132,28 +156,31 @@ type room struct {
 
 // parseOutcome reads an outcome record of a command into an empty room.
 func (m *room) parseOutcome(shard int, commandID, account, record string) (*ledgerv1.Outcome, error) {
-	var f [recordWords]string
-	rest := record
-	for i := range f {
-		var more bool
-		if f[i], rest, more = strings.Cut(rest, " "); !more {
-			return nil, fmt.Errorf("outcome record %q of command %q is cut short", record, commandID)
-		}
+	if len(record) < timeBytes {
+		return nil, fmt.Errorf("outcome record %q of command %q is cut short", record, commandID)
 	}
-	position, errPosition := strconv.ParseUint(f[0], 10, 64)
-	decidedAt, errDecided := strconv.ParseInt(f[1], 10, 64)
-	status, reason, errWord := parseWord(f[2])
-	if errPosition != nil || errDecided != nil || errWord != nil {
-		err := errors.Join(errPosition, errDecided, errWord)
+	number, rest, _ := strings.Cut(record[timeBytes:], " ")
+	word, rest, whole := strings.Cut(rest, " ")
+	if !whole {
+		return nil, fmt.Errorf("outcome record %q of command %q is cut short", record, commandID)
+	}
+	position, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
 		return nil, fmt.Errorf("outcome record %q of command %q: %w", record, commandID, err)
 	}
-	at := time.UnixMilli(decidedAt)
-	m.decided.Seconds, m.decided.Nanos = at.Unix(), int32(at.Nanosecond())
 	o := &m.outcome
-	o.CommandId, o.Account, o.Status, o.Reason, o.Shard = commandID, account, status, reason, uint32(shard)
-	o.Position, o.Delta, o.DecidedAt = position, f[3], &m.decided
+	o.Status, o.Delta = ledgerv1.Status_STATUS_APPLIED, word
+	if isReason(word) {
+		o.Status, o.Delta = ledgerv1.Status_STATUS_REJECTED, "0"
+		if o.Reason, err = parseReason(word); err != nil {
+			return nil, fmt.Errorf("outcome record %q of command %q: %w", record, commandID, err)
+		}
+	}
+	at := time.UnixMilli(parseTime(record))
+	m.decided.Seconds, m.decided.Nanos = at.Unix(), int32(at.Nanosecond())
+	o.CommandId, o.Account, o.Shard, o.Position, o.DecidedAt = commandID, account, uint32(shard), position, &m.decided
 	state, tail, booked := strings.Cut(rest, "\t")
-	if status == ledgerv1.Status_STATUS_APPLIED && state == noAccount || status == ledgerv1.Status_STATUS_REJECTED && (o.Delta != "0" || booked) {
+	if o.Status == ledgerv1.Status_STATUS_APPLIED && state == noAccount || o.Status == ledgerv1.Status_STATUS_REJECTED && booked {
 		return nil, fmt.Errorf("outcome record %q of command %q: a rejection that changes something, or the other way round", record, commandID)
 	}
 	if state != noAccount {
@@ -170,28 +197,39 @@ func (m *room) parseOutcome(shard int, commandID, account, record string) (*ledg
 	return o, nil
 }
 
-func parseWord(word string) (ledgerv1.Status, ledgerv1.Reason, error) {
-	if word == applied {
-		return ledgerv1.Status_STATUS_APPLIED, ledgerv1.Reason_REASON_UNSPECIFIED, nil
-	}
+// isReason tells the reason of a rejection from a delta.
+func isReason(word string) bool { return word != "" && 'A' <= word[0] && word[0] <= 'Z' }
+
+func parseReason(word string) (ledgerv1.Reason, error) {
 	reason, ok := ledgerv1.Reason_value[reasonPrefix+word]
 	if !ok || reason == 0 {
-		return 0, 0, fmt.Errorf("unknown reason %q", word)
+		return 0, fmt.Errorf("unknown reason %q", word)
 	}
-	return ledgerv1.Status_STATUS_REJECTED, ledgerv1.Reason(reason), nil
+	return ledgerv1.Reason(reason), nil
+}
+
+// parseTime is the time of decision, ms, with which a record begins.
+func parseTime(record string) int64 {
+	var padded [8]byte
+	copy(padded[len(padded)-timeBytes:], record)
+	return int64(binary.BigEndian.Uint64(padded[:]))
+}
+
+func appendTime(b []byte, ms int64) []byte {
+	padded := binary.BigEndian.AppendUint64(nil, uint64(ms))
+	return append(b, padded[len(padded)-timeBytes:]...)
 }
 
 func outcomeRecord(o *ledgerv1.Outcome) string { return string(appendOutcome(nil, o)) }
 
 func appendOutcome(b []byte, o *ledgerv1.Outcome) []byte {
-	word := applied
+	b = appendTime(b, o.GetDecidedAt().AsTime().UnixMilli())
+	b = append(strconv.AppendUint(b, o.GetPosition(), 10), ' ')
+	word := o.GetDelta()
 	if o.GetStatus() == ledgerv1.Status_STATUS_REJECTED {
 		word = reasonWord(o.GetReason())
 	}
-	b = append(strconv.AppendUint(b, o.GetPosition(), 10), ' ')
-	b = append(strconv.AppendInt(b, o.GetDecidedAt().AsTime().UnixMilli(), 10), ' ')
 	b = append(append(b, word...), ' ')
-	b = append(append(b, o.GetDelta()...), ' ')
 	return appendTail(appendState(b, o.GetAfter()), o)
 }
 

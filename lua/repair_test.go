@@ -1,28 +1,24 @@
 package lua
 
 import (
-	"strconv"
-	"strings"
 	"testing"
 
 	ledgerv1 "github.com/hotledger/hotledger/schemas/ledger/v1"
 )
 
-// snapshot reads "balance held sequence floor[:ceiling] unit status"; "" is no account.
+// snapshot reads an account record, or what was seen instead of one; "" is no account.
 func snapshot(t testing.TB, record string) *ledgerv1.AccountSnapshot {
 	t.Helper()
 	if record == "" {
 		return nil
 	}
-	f := strings.Fields(record)
-	sequence, err := strconv.ParseUint(f[2], 10, 64)
-	if err != nil {
+	a := &ledgerv1.AccountState{}
+	if err := parseState(a, record); err != nil {
 		t.Fatal(err)
 	}
-	floor, ceiling, _ := strings.Cut(f[3], ":")
-	s := &ledgerv1.AccountSnapshot{Balance: f[0], Held: f[1], Sequence: sequence, Floor: floor, Ceiling: ceiling, Unit: f[4]}
-	if len(f) == 6 && f[5] != "active" { // which is what an empty one means
-		s.Status = f[5]
+	s := &ledgerv1.AccountSnapshot{Balance: a.GetBalance(), Held: a.GetHeld(), Sequence: a.GetSequence(), Floor: a.GetFloor(), Ceiling: a.GetCeiling(), Unit: a.GetUnit()}
+	if a.GetStatus() != active { // which is what an empty one means
+		s.Status = a.GetStatus()
 	}
 	return s
 }
@@ -41,27 +37,27 @@ func TestRepairRewritesAnAccountToTheLog(t *testing.T) {
 		generation             string // "" = the shard's own
 		want                   string
 	}{
-		{"missing account comes back", "", "", "70 0 5 -10 USD/2 active", "70 0 6 -10 USD/2 active", "", "applied 0 70@6"},
-		{"missing account is there after all", "70 0 5 0 USD/2 active", "", "70 0 5 0 USD/2 active", "70 0 5 0 USD/2 active", "", "SEQUENCE_MISMATCH 0 70@5"},
-		{"account seen is missing now", "", "70 0 5 0 USD/2 active", "70 0 5 0 USD/2 active", "", "", "SEQUENCE_MISMATCH 0 -"},
-		{"balance differs at the sequence seen", "75 0 5 0 USD/2 active", "75 0 5 0 USD/2 active", "70 0 5 0 USD/2 active", "70 0 6 0 USD/2 active", "", "applied 0 70@6"},
-		{"unit, floor and held differ", "75 3 5 -7 EUR/2 active", "75 3 5 -7 EUR/2 active", "70 0 5 0 USD/2 active", "70 0 6 0 USD/2 active", "", "applied 0 70@6"},
-		{"balance is another one than was seen", "76 0 5 0 USD/2 active", "75 0 5 0 USD/2 active", "70 0 5 0 USD/2 active", "76 0 5 0 USD/2 active", "", "SEQUENCE_MISMATCH 0 76@5"},
-		{"account has moved on: the difference is corrected", "175 0 9 0 USD/2 active", "75 0 5 0 USD/2 active", "70 0 5 0 USD/2 active", "170 0 10 0 USD/2 active", "", "applied 0 170@10"},
-		{"moved on, held and floor too", "175 5 9 -1 USD/2 active", "75 5 5 -1 USD/2 active", "80 2 5 0 USD/2 active", "180 2 10 0 USD/2 active", "", "applied 0 180@10"},
-		{"moved on, 18 digits", "9007199254740993 0 9 0 USD/2 active", "1 0 5 0 USD/2 active", "2 0 5 0 USD/2 active", "9007199254740994 0 10 0 USD/2 active", "", "applied 0 9007199254740994@10"},
-		{"moved on, beyond 18 digits", most + " 0 9 0 USD/2 active", "1 0 5 0 USD/2 active", "2 0 5 0 USD/2 active", most + " 0 9 0 USD/2 active", "", "LIMIT_EXCEEDED 0 " + most + "@9"},
-		{"moved on, held below zero", "5 1 9 0 USD/2 active", "5 9 5 0 USD/2 active", "5 0 5 0 USD/2 active", "5 1 9 0 USD/2 active", "", "LIMIT_EXCEEDED 0 5@9"},
-		{"redis is before the sequence seen", "75 0 4 0 USD/2 active", "75 0 5 0 USD/2 active", "70 0 5 0 USD/2 active", "75 0 4 0 USD/2 active", "", "SEQUENCE_MISMATCH 0 75@4"},
-		{"redis was behind the log", "75 0 3 0 USD/2 active", "75 0 3 0 USD/2 active", "70 0 5 0 USD/2 active", "70 0 6 0 USD/2 active", "", "applied 0 70@6"},
-		{"redis was ahead of the log", "75 0 8 0 USD/2 active", "75 0 8 0 USD/2 active", "70 0 5 0 USD/2 active", "70 0 6 0 USD/2 active", "", "applied 0 70@6"},
-		{"redis was behind and moved on", "75 0 4 0 USD/2 active", "75 0 3 0 USD/2 active", "70 0 5 0 USD/2 active", "75 0 4 0 USD/2 active", "", "SEQUENCE_MISMATCH 0 75@4"},
-		{"shard was recovered since", "75 0 5 0 USD/2 active", "75 0 5 0 USD/2 active", "70 0 5 0 USD/2 active", "75 0 5 0 USD/2 active", "g0", "SEQUENCE_MISMATCH 0 75@5"},
-		{"missing account, shard was recovered since", "", "", "70 0 5 0 USD/2 active", "", "g0", "SEQUENCE_MISMATCH 0 -"},
-		{"generation with a separator", "75 0 5 0 USD/2 active", "75 0 5 0 USD/2 active", "70 0 5 0 USD/2 active", "75 0 5 0 USD/2 active", "x|g1", "SEQUENCE_MISMATCH 0 75@5"},
-		{"what was seen is no record", "75 0 5 0 USD/2 active", "abc nan 5 | USD|2 active", "70 0 5 0 USD/2 active", "75 0 5 0 USD/2 active", "", "SEQUENCE_MISMATCH 0 75@5"},
-		{"what was seen is no record of a missing account", "", "abc nan 5 | USD|2 active", "70 0 5 0 USD/2 active", "", "", "SEQUENCE_MISMATCH 0 -"},
-		{"sequence beyond what counts exactly", "75 0 5 0 USD/2 active", "75 0 5 0 USD/2 active", "70 0 18446744073709551615 0 USD/2 active", "75 0 5 0 USD/2 active", "", "INVALID_REPAIR 0 75@5"},
+		{"missing account comes back", "", "", "70 5 USD/2 -10 active", "70 6 USD/2 -10 active", "", "applied 0 70@6"},
+		{"missing account is there after all", "70 5 USD/2", "", "70 5 USD/2", "70 5 USD/2", "", "SEQUENCE_MISMATCH 0 70@5"},
+		{"account seen is missing now", "", "70 5 USD/2", "70 5 USD/2", "", "", "SEQUENCE_MISMATCH 0 -"},
+		{"balance differs at the sequence seen", "75 5 USD/2", "75 5 USD/2", "70 5 USD/2", "70 6 USD/2", "", "applied 0 70@6"},
+		{"unit, floor and held differ", "75:3 5 EUR/2 -7 active", "75:3 5 EUR/2 -7 active", "70 5 USD/2", "70 6 USD/2", "", "applied 0 70@6"},
+		{"balance is another one than was seen", "76 5 USD/2", "75 5 USD/2", "70 5 USD/2", "76 5 USD/2", "", "SEQUENCE_MISMATCH 0 76@5"},
+		{"account has moved on: the difference is corrected", "175 9 USD/2", "75 5 USD/2", "70 5 USD/2", "170 10 USD/2", "", "applied 0 170@10"},
+		{"moved on, held and floor too", "175:5 9 USD/2 -1 active", "75:5 5 USD/2 -1 active", "80:2 5 USD/2", "180:2 10 USD/2", "", "applied 0 180@10"},
+		{"moved on, 18 digits", "9007199254740993 9 USD/2", "1 5 USD/2", "2 5 USD/2", "9007199254740994 10 USD/2", "", "applied 0 9007199254740994@10"},
+		{"moved on, beyond 18 digits", most + " 9 USD/2", "1 5 USD/2", "2 5 USD/2", most + " 9 USD/2", "", "LIMIT_EXCEEDED 0 " + most + "@9"},
+		{"moved on, held below zero", "5:1 9 USD/2", "5:9 5 USD/2", "5 5 USD/2", "5:1 9 USD/2", "", "LIMIT_EXCEEDED 0 5@9"},
+		{"redis is before the sequence seen", "75 4 USD/2", "75 5 USD/2", "70 5 USD/2", "75 4 USD/2", "", "SEQUENCE_MISMATCH 0 75@4"},
+		{"redis was behind the log", "75 3 USD/2", "75 3 USD/2", "70 5 USD/2", "70 6 USD/2", "", "applied 0 70@6"},
+		{"redis was ahead of the log", "75 8 USD/2", "75 8 USD/2", "70 5 USD/2", "70 6 USD/2", "", "applied 0 70@6"},
+		{"redis was behind and moved on", "75 4 USD/2", "75 3 USD/2", "70 5 USD/2", "75 4 USD/2", "", "SEQUENCE_MISMATCH 0 75@4"},
+		{"shard was recovered since", "75 5 USD/2", "75 5 USD/2", "70 5 USD/2", "75 5 USD/2", "g0", "SEQUENCE_MISMATCH 0 75@5"},
+		{"missing account, shard was recovered since", "", "", "70 5 USD/2", "", "g0", "SEQUENCE_MISMATCH 0 -"},
+		{"generation with a separator", "75 5 USD/2", "75 5 USD/2", "70 5 USD/2", "75 5 USD/2", "x|g1", "SEQUENCE_MISMATCH 0 75@5"},
+		{"what was seen is no record", "75 5 USD/2", "abc:nan 5 USD|2 | active", "70 5 USD/2", "75 5 USD/2", "", "SEQUENCE_MISMATCH 0 75@5"},
+		{"what was seen is no record of a missing account", "", "abc:nan 5 USD|2 | active", "70 5 USD/2", "", "", "SEQUENCE_MISMATCH 0 -"},
+		{"sequence beyond what counts exactly", "75 5 USD/2", "75 5 USD/2", "70 18446744073709551615 USD/2", "75 5 USD/2", "", "INVALID_REPAIR 0 75@5"},
 	} {
 		t.Run(test.behaviour, func(t *testing.T) {
 			t.Parallel()
@@ -87,13 +83,13 @@ func TestAfterARepairTheAccountGoesOnAndARebuildAgrees(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.apply(b.open("a", ""), b.open("b", ""), b.credit("a", "100"), b.credit("b", "100"))
-	b.ok(b.rdb.HSet(t.Context(), AccountsKey(b.shard), "a", "900 0 2 0 USD/2 active").Err())
+	b.ok(b.rdb.HSet(t.Context(), AccountsKey(b.shard), "a", "900 2 USD/2").Err())
 	b.ok(b.rdb.HDel(t.Context(), AccountsKey(b.shard), "b").Err())
 	b.expect(list(
 		b.debit("a", "50"),
 		b.debit("b", "50"),
-		b.repair("a", "900 0 2 0 USD/2 active", "100 0 2 0 USD/2 active", "g1"),
-		b.repair("b", "", "100 0 2 0 USD/2 active", "g1"),
+		b.repair("a", "900 2 USD/2", "100 2 USD/2", "g1"),
+		b.repair("b", "", "100 2 USD/2", "g1"),
 		b.debit("a", "51"), b.debit("a", "50"), b.debit("b", "1"),
 	),
 		"applied -50 850@3", "ACCOUNT_UNKNOWN 0 -", "applied 0 50@4", "applied 0 100@3",

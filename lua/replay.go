@@ -109,7 +109,11 @@ func (s *Store) foldArgs(from [2]string, before Point, events []*ledgerv1.Event,
 		after, ends = PointOf(e)
 		after.Link = link
 		clock = max(clock, e.GetOutcome().GetDecidedAt().AsTime().UnixMilli())
-		args = append(args, e.GetOutcome().GetCommandId(), e.GetOutcome().GetAccount(), e.GetFingerprint(), record)
+		id := appendHash(nil, e.GetOutcome().GetCommandId())
+		if r := e.GetOutcome().GetReversal(); r != nil {
+			id = appendHash(id, r.GetCommandId())
+		}
+		args = append(args, id, e.GetOutcome().GetAccount(), e.GetFingerprint(), record)
 	}
 	if !ends {
 		return Point{}, nil, fmt.Errorf("%w: position %d is in the middle of a call", ErrChainBroken, after.Link.Position)

@@ -16,7 +16,7 @@
 --   6 window       as in apply.lua; outcomes are forgotten by the clock of the events
 --   7 clock        when the last of these events was decided, ms
 --   then 4 per event, at most 900 events:
---   1 command id   2 account   3 fingerprint (16 bytes)   4 record, as apply.lua writes it
+--   1 hash of the command id, and of the one that a reversal says was reversed   2 account   3 fingerprint   4 record, as apply.lua writes it
 -- Returns
 --   {"DECIDED", position, chain} | {"OUT_OF_SYNC", position, chain, why} | {"CORRUPT", position, chain, what} | error INVALID_ARGUMENT
 -- Holds
@@ -25,8 +25,9 @@
 local ACCOUNTS, HOLDS, RECENT, OLD, OUTBOX, HEAD = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local before_position, before_chain, after_position, after_chain, generation, window, clock = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local FIRST, WIDTH = 8, 4
-local match = string.match
-local ACCOUNT = '^(%-?%d+)( %-?%d+ %d+ %S+ %S+ %S+)$' -- balance, and what follows it
+local HASH_BYTES = 14
+local match, sub = string.match, string.sub
+local ACCOUNT = '^(%-?%d+)([: ].+)$' -- balance, and what follows it
 
 -- @include amount window
 
@@ -58,10 +59,11 @@ if records.err or (records[1] or '') ~= before_chain then return stop('OUT_OF_SY
 local changed, outcomes, holds, totals = {}, { RECENT, '', after_chain }, {}, {}
 for i = FIRST, #ARGV, WIDTH do
     local id, name, record = ARGV[i], ARGV[i + 1], ARGV[i + 3]
-    outcomes[#outcomes + 1], outcomes[#outcomes + 2] = id, ARGV[i + 2] .. record
-    local word, delta, rest, tail = match(record, '^%d+ %d+ (%S+) (%-?%d+) ([^\t]+)(.*)$')
-    if not word then return redis.error_reply('INVALID_ARGUMENT record of command ' .. id) end
-    if word == 'applied' then
+    outcomes[#outcomes + 1], outcomes[#outcomes + 2] = sub(id, 1, HASH_BYTES), ARGV[i + 2] .. record
+    local delta, rest, tail = match(record, '^......%d+ (%S+) ([^\t]+)(.*)$')
+    local rejected = delta and match(delta, '^[A-Z]')
+    if not delta or not rejected and not match(delta, '^%-?%d+$') then return redis.error_reply('INVALID_ARGUMENT record of event ' .. (i - FIRST) / WIDTH + 1) end
+    if not rejected then
         local at = changed[name]
         if not at then
             at = {}
@@ -81,8 +83,8 @@ for i = FIRST, #ARGV, WIDTH do
     if tail ~= '' then
         local hold, remaining, expires, counter = match(tail, '^\thold\t([^\t]+)\t(%d+)\t([^\t]+)\t([^\t]*)')
         if hold then holds[hold] = remaining == '0' and '' or table.concat({ remaining, expires, counter, name }, '\t') end
-        local original, total = match(tail, '^\treversed\t([^\t]+)\t(%d+)')
-        if original then totals[original] = total end
+        local total = match(tail, '^\treversed\t[^\t]+\t(%d+)')
+        if total then totals[sub(id, HASH_BYTES + 1)] = total end
     end
 end
 local written = { ACCOUNTS, '', after_chain }

@@ -43,7 +43,7 @@ func (c *Command) verb(units *units) (operation, terms, unit string) {
 	case ledgerv1.Operation_OPERATION_OPEN:
 		return "open", openTerms(c.GetOpen()), unit
 	case ledgerv1.Operation_OPERATION_HOLD:
-		return "hold", c.GetAmount() + "\t" + millis(c.GetHold().GetExpiresAt()) + "\t" + counterAccount(c.Command), unit
+		return "hold", c.GetCommandId() + "\t" + c.GetAmount() + "\t" + millis(c.GetHold().GetExpiresAt()) + "\t" + counterAccount(c.Command), unit
 	case ledgerv1.Operation_OPERATION_CAPTURE:
 		return "capture", c.GetHoldId() + "\t" + orElse(c.GetAmount(), whatIsLeft) + booking(c.Command), unit
 	case ledgerv1.Operation_OPERATION_RELEASE:
@@ -84,6 +84,14 @@ func openTerms(t *ledgerv1.OpenTerms) string {
 		terms += ":" + t.GetCeiling()
 	}
 	return terms
+}
+
+// reverses is the id of the command that this one asks to reverse; "" where it asks for something else.
+func (c *Command) reverses() string {
+	if c.Refusal != ledgerv1.Reason_REASON_UNSPECIFIED || c.GetOperation() != ledgerv1.Operation_OPERATION_REVERSE {
+		return ""
+	}
+	return c.GetReverse().GetCommandId()
 }
 
 func reverseTerms(c *ledgerv1.Command) string {
@@ -129,7 +137,7 @@ func snapshotRecord(s *ledgerv1.AccountSnapshot) string {
 	}
 	return stateRecord(&ledgerv1.AccountState{
 		Balance: s.GetBalance(), Held: s.GetHeld(), Sequence: s.GetSequence(), Floor: s.GetFloor(), Ceiling: s.GetCeiling(),
-		Unit: s.GetUnit(), Status: orElse(s.GetStatus(), "active"),
+		Unit: s.GetUnit(), Status: orElse(s.GetStatus(), active),
 	})
 }
 

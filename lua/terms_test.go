@@ -35,7 +35,7 @@ func TestALimitIsSetOnlyWhereTheAccountStandsWithinIt(t *testing.T) {
 		step{b.open("most", "-"+most+":"+most), "applied 0 0@1, floor -" + most + ", ceiling " + most},
 		step{b.credit("most", most), "applied " + most + " " + most + "@2, floor -" + most + ", ceiling " + most},
 	)
-	if got, want := b.record("a"), "55 60 12 -"+most+":55 USD/2 active"; got != want {
+	if got, want := b.record("a"), "55:60 12 USD/2 -"+most+":55 active"; got != want {
 		t.Errorf("record %q, not %q", got, want)
 	}
 	account, _, err := b.store.Account(t.Context(), b.shard, "a")

@@ -278,7 +278,7 @@ func (w *walk) conditions(c *ledgerv1.Command) *ledgerv1.Command {
 
 // repairOf rewrites an account to what it is, as it was seen at one of its sequences.
 func (w *walk) repairOf(account string) *ledgerv1.Command {
-	seen, log := "", "0 0 1 0 USD/2 active"
+	seen, log := "", "0 1 USD/2"
 	if a := w.model.accounts[account]; a != nil {
 		seen = rapid.SampledFrom(a.past).Draw(w.rt, "seen")
 		log = seen

@@ -154,7 +154,7 @@ func TestATotalLivesAndDiesWithWhatWasReversed(t *testing.T) {
 		t.Helper()
 		var got []string
 		for _, key := range []string{OutcomesKey(b.shard), OldOutcomesKey(b.shard)} {
-			got = append(got, b.rdb.HGet(t.Context(), key, "c"+totalSuffix).Val()+"/"+fmt.Sprint(b.rdb.HExists(t.Context(), key, "c").Val()))
+			got = append(got, b.rdb.HGet(t.Context(), key, OutcomeField("c")+totalSuffix).Val()+"/"+fmt.Sprint(b.rdb.HExists(t.Context(), key, OutcomeField("c")).Val()))
 		}
 		if text := strings.Join(got, " "); text != want {
 			t.Errorf("total and outcome, recent and old: %q, not %q", text, want)
@@ -191,7 +191,7 @@ func TestATotalLivesAndDiesWithWhatWasReversed(t *testing.T) {
 	b.now = b.now.Add(window)
 	b.noted(b.reverse("a", "c", "8"), as("d", b.credit("a", "5")), b.reverse("a", "d", "1")) // still known here, forgotten with this call
 	totals("/false /false")
-	if got := b.rdb.HGet(t.Context(), OutcomesKey(b.shard), "d"+totalSuffix).Val(); got != "1" {
+	if got := b.rdb.HGet(t.Context(), OutcomesKey(b.shard), OutcomeField("d")+totalSuffix).Val(); got != "1" {
 		t.Errorf("total of what was decided in a call that turns: %q", got)
 	}
 	same()

@@ -32,7 +32,7 @@ func (t Terms) Ceiling() string { _, ceiling, _ := strings.Cut(t.Limits, ":"); r
 
 func (t Terms) String() string { return t.Limits + " " + t.Unit + " " + t.Status }
 
-// record is the standing in the words of a Redis record; "-" where there is none.
+// record is the standing in one line: balance, held, sequence, floor and ceiling, unit, status; "-" where there is none.
 func (s *Standing) record() string {
 	if s == nil {
 		return "-"

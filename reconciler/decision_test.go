@@ -70,7 +70,7 @@ func TestCommandThatTookEffectTwiceIsReversed(t *testing.T) {
 		return c
 	}
 	w.submit(twice())
-	w.must(w.rdb.HDel(w.ctx, lua.OutcomesKey(topics.ShardOf("a3", testShards)), "twice").Err())
+	w.must(w.rdb.HDel(w.ctx, lua.OutcomesKey(topics.ShardOf("a3", testShards)), lua.OutcomeField("twice")).Err())
 	w.submit(twice())
 	report := w.mustRun()
 	if b := report.Breaks[0]; report.BreaksFound != 1 || b.Class != DuplicateEffect || b.Action != Reversal || b.Amount.Int64() != 100 {
@@ -92,7 +92,7 @@ func TestAcceptedBreakDoesNotCountUntilItExpires(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.smallLedger()
-	w.setRecord("ghost", "5 0 1 0 USD/2 active")
+	w.setRecord("ghost", "5 1 USD/2")
 	report := w.mustRun()
 	r, err := New(w.cfg, nil, nil)
 	w.must(err)
@@ -110,7 +110,7 @@ func TestAcceptedBreakDoesNotCountUntilItExpires(t *testing.T) {
 	if report := w.mustRun(); report.Verdict != Clean || len(report.Breaks) != 1 || !strings.Contains(report.Breaks[0].Settled, "known") {
 		t.Fatalf("want clean with an accepted break, got %s", dump(report))
 	}
-	w.setRecord("ghost", "6 0 1 0 USD/2 active") // other evidence is another break
+	w.setRecord("ghost", "6 1 USD/2") // other evidence is another break
 	if report := w.mustRun(); report.BreaksFound != 1 || report.Breaks[0].ID == id {
 		t.Fatalf("want a new break, got %s", dump(report))
 	}

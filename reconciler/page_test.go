@@ -24,7 +24,7 @@ func TestReportOfADamagedNightIsOnePageThatSaysTheVerdictFirst(t *testing.T) {
 		FROM numbers(1, 120)`))
 	w.tamper("a3", func(a *lua.Account) { a.Balance += 125_000 })
 	w.forget("a4")
-	w.setRecord("<script>ghost", "500 0 1 0 USD/2 active")
+	w.setRecord("<script>ghost", "500 1 USD/2")
 	cents, shards := 0, map[int]bool{topics.ShardOf("a3", testShards): true} // of the wrong balances
 	for i := 10; i < 15; i++ {
 		shards[topics.ShardOf(fmt.Sprintf("a%d", i), testShards)] = true

@@ -64,12 +64,12 @@ var plantedFaults = []struct {
 	{"account ahead in Redis", func(w *world) {
 		w.tamper("a6", func(a *lua.Account) { a.Sequence, a.Balance = 5, 1 })
 	}, RedisAhead, "a6", Repair, true},
-	{"account invented in Redis", func(w *world) { w.setRecord("ghost", "5 0 1 0 USD/2 active") }, AccountUnknownToLog, "ghost", Stop, false},
+	{"account invented in Redis", func(w *world) { w.setRecord("ghost", "5 1 USD/2") }, AccountUnknownToLog, "ghost", Stop, false},
 	{"account in a foreign shard", func(w *world) {
 		shard := (topics.ShardOf("a1", testShards) + 1) % testShards
-		w.must(w.rdb.HSet(w.ctx, lua.AccountsKey(shard), "a1", "5 0 1 0 USD/2 active").Err())
+		w.must(w.rdb.HSet(w.ctx, lua.AccountsKey(shard), "a1", "5 1 USD/2").Err())
 	}, AccountUnknownToLog, "a1", Stop, false},
-	{"record garbled in Redis", func(w *world) { w.setRecord("a7", "12,5 0 3 0 USD/2 active") }, AccountUnreadable, "a7", Stop, false},
+	{"record garbled in Redis", func(w *world) { w.setRecord("a7", "12,5 3 USD/2") }, AccountUnreadable, "a7", Stop, false},
 	{"status nobody knows", func(w *world) { w.tamper("a7", func(a *lua.Account) { a.Status = "blessed" }) }, AccountUnreadable, "a7", Stop, false},
 	{"event lost, in the middle of an account", func(w *world) { w.alter("ALTER TABLE events DELETE WHERE account = 'a8' AND sequence = 2") }, ProjectionMissing, "", Repair, true},
 	{"event lost, the last of an account", func(w *world) { w.alter("ALTER TABLE events DELETE WHERE account = 'a8' AND sequence = 3") }, ProjectionMissing, "", Repair, true},
@@ -158,7 +158,7 @@ func TestEverythingPlantedAtOnceIsFoundAndRepaired(t *testing.T) {
 	w.forget("a4")
 	w.tamper("a5", func(a *lua.Account) { a.Sequence, a.Balance = 2, 10_005 })
 	w.tamper("a6", func(a *lua.Account) { a.Sequence, a.Balance = 5, 1 })
-	w.setRecord("ghost", "5 0 1 0 USD/2 active")
+	w.setRecord("ghost", "5 1 USD/2")
 	report := w.mustRun()
 	want := map[Class]int{BalanceDiffers: 1, AccountMissingInRedis: 1, RedisBehind: 1, RedisAhead: 1, AccountUnknownToLog: 1}
 	if got := report.ByClass(); fmt.Sprint(got) != fmt.Sprint(want) || report.Repairs() != 4 {

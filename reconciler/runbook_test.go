@@ -70,7 +70,7 @@ func TestTheFirstCommandsOfEveryRunbookWork(t *testing.T) {
 	w.serve()
 	id := w.overspend(100)
 	w.deadLetter("NOT_A_COMMAND")
-	w.setRecord("ghost", "5 0 1 0 USD/2 active")
+	w.setRecord("ghost", "5 1 USD/2")
 	w.say(ExitBreaks, "run")
 	books, err := filepath.Glob("../docs/runbooks/*.md")
 	w.must(err)

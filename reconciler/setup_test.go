@@ -283,11 +283,7 @@ func (w *world) tamper(account string, change func(*lua.Account)) {
 		w.t.Fatalf("account %q is not in Redis", account)
 	}
 	change(&a)
-	terms := strconv.FormatInt(a.Floor, 10)
-	if a.Ceiling != "" {
-		terms += ":" + a.Ceiling
-	}
-	w.setRecord(account, fmt.Sprintf("%d %d %d %s %s %s", a.Balance, a.Held, a.Sequence, terms, a.Unit, a.Status))
+	w.setRecord(account, a.Record())
 }
 
 func (w *world) setRecord(account, record string) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/hotledger/hotledger/lua"
@@ -101,7 +100,7 @@ func (r *reconciliation) readPage(ctx context.Context, s *scan, cursor uint64) (
 	}
 	page := make([]lua.Account, len(fields))
 	for i, f := range fields {
-		if page[i], err = parseRecord(f[0], f[1]); err != nil {
+		if page[i], err = lua.ParseAccount(f[0], f[1]); err != nil {
 			if len(s.unreadable) < unreadableMax {
 				s.unreadable[f[0]] = err.Error()
 			}
@@ -118,18 +117,6 @@ func (r *reconciliation) readFields(ctx context.Context, s *scan, key string, cu
 		return nil, 0, err
 	}
 	return page.Fields, page.Next, s.moveTo(page.Head)
-}
-
-// parseRecord reads an account, and refuses what this version of the ledger never writes.
-func parseRecord(id, record string) (lua.Account, error) {
-	a, err := lua.ParseAccount(id, record)
-	switch {
-	case err != nil:
-		return a, err
-	case strings.ContainsAny(a.Unit, "\t\n\v\f\r"):
-		return a, fmt.Errorf("record %q has no unit", record)
-	}
-	return a, nil
 }
 
 // snapshotRows collects accounts and inserts them in blocks: few parts in ClickHouse, bounded memory here.

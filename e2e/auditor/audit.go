@@ -242,5 +242,5 @@ func recordOf(s *ledgerv1.AccountState) string {
 	if s.GetCeiling() != "" {
 		limits += ":" + s.GetCeiling()
 	}
-	return fmt.Sprintf("%s %s %d %s %s %s", s.GetBalance(), s.GetHeld(), s.GetSequence(), limits, s.GetUnit(), s.GetStatus())
+	return recordText(s.GetBalance(), s.GetHeld(), s.GetSequence(), limits, s.GetUnit(), s.GetStatus())
 }

@@ -2,6 +2,7 @@ package auditor
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"strings"
 
@@ -84,9 +85,12 @@ func (l Ledger) checkDeadLetters(ctx context.Context, v *Verdict, books []*Books
 	return nil
 }
 
+// fieldBytes of the SHA-256 of its id are what an outcome is remembered by.
+const fieldBytes = 14
+
 // checkRemembered asks Redis whether it knows the id of every outcome that it does not say it forgot: one that is lost could be decided again.
 func (l Ledger) checkRemembered(ctx context.Context, v *Verdict, shard int, books *Books) error {
-	remembered := map[string]bool{}
+	remembered := map[string]bool{} // by field
 	pattern := fmt.Sprintf("ledger:{%d}:outcomes:*", shard)
 	list := l.Redis.Keys
 	if cluster, ok := l.Redis.(*goredis.ClusterClient); ok { // which asks any node for KEYS
@@ -101,12 +105,12 @@ func (l Ledger) checkRemembered(ctx context.Context, v *Verdict, shard int, book
 		return fmt.Errorf("list outcomes of shard %d: %w", shard, err)
 	}
 	for _, key := range keys {
-		ids, err := l.Redis.HKeys(ctx, key).Result()
+		fields, err := l.Redis.HKeys(ctx, key).Result()
 		if err != nil {
 			return fmt.Errorf("read outcomes of shard %d: %w", shard, err)
 		}
-		for _, id := range ids {
-			remembered[id] = true
+		for _, field := range fields {
+			remembered[field] = true
 		}
 	}
 	delete(remembered, "")
@@ -119,20 +123,22 @@ func (l Ledger) checkRemembered(ctx context.Context, v *Verdict, shard int, book
 		v.complain("shard %d: outcomes are forgotten through %q", shard, forgotten)
 	}
 	for id := range books.Outcomes {
+		hash := sha256.Sum256([]byte(id))
+		field := string(hash[:fieldBytes])
 		switch {
-		case remembered[id]:
+		case remembered[field]:
 		case books.log[id].GetPosition() > through:
 			v.complain("command %s at %d is forgotten by redis, which says that it forgot up to %d", id, books.log[id].GetPosition(), through)
 		default:
 			v.Forgotten++
 		}
-		delete(remembered, id)
+		delete(remembered, field)
 	}
-	for id := range remembered {
-		if strings.HasSuffix(id, "\n") { // how much of it was reversed
+	for field := range remembered {
+		if len(field) > fieldBytes { // how much of it was reversed
 			continue
 		}
-		v.complain("shard %d: redis remembers command %s, which was never sent", shard, id)
+		v.complain("shard %d: redis remembers a command that was never sent, by %x", shard, field)
 	}
 	return nil
 }

@@ -42,7 +42,20 @@ func (a *Account) record() string {
 	case a.NoCredit:
 		status = "frozen_credit"
 	}
-	return fmt.Sprintf("%s %s %d %s %s %s", a.Balance, a.Held, a.Sequence, limits, a.Unit, status)
+	return recordText(a.Balance.String(), a.Held.String(), a.Sequence, limits, a.Unit, status)
+}
+
+// recordText leaves out what is so with most accounts.
+func recordText(balance, held string, sequence uint64, limits, unit, status string) string {
+	text := balance
+	if held != "0" {
+		text += ":" + held
+	}
+	text += fmt.Sprintf(" %d %s", sequence, unit)
+	if limits != "0" || status != "active" {
+		text += " " + limits + " " + status
+	}
+	return text
 }
 
 // Hold is what is set aside on an account.

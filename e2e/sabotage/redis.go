@@ -3,7 +3,6 @@ package sabotage
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/hotledger/hotledger/lua"
 	"github.com/hotledger/hotledger/reconciler"
@@ -17,12 +16,7 @@ func (s *suite) edit(ctx context.Context, account string, change func(*lua.Accou
 		return fmt.Errorf("read %s: %t %w", account, ok, err)
 	}
 	change(&a)
-	limits := strconv.FormatInt(a.Floor, 10)
-	if a.Ceiling != "" {
-		limits += ":" + a.Ceiling
-	}
-	return s.ledger.Redis.HSet(ctx, lua.AccountsKey(shardOf(account)), account,
-		fmt.Sprintf("%d %d %d %s %s %s", a.Balance, a.Held, a.Sequence, limits, a.Unit, a.Status)).Err()
+	return s.ledger.Redis.HSet(ctx, lua.AccountsKey(shardOf(account)), account, a.Record()).Err()
 }
 
 // mates are those of some victims that live in the shard of the first one.

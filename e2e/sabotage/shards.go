@@ -137,7 +137,7 @@ func logDamages() []*damage {
 				if _, err := s.client.Submit(ctx, c); err != nil {
 					return err
 				}
-				if err := s.ledger.Redis.HDel(ctx, lua.OutcomesKey(shardOf(victim(40))), c.GetCommandId()).Err(); err != nil {
+				if err := s.ledger.Redis.HDel(ctx, lua.OutcomesKey(shardOf(victim(40))), lua.OutcomeField(c.GetCommandId())).Err(); err != nil {
 					return err
 				}
 				return s.produce(ctx, c)

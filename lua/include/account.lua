@@ -1,10 +1,11 @@
--- An account as its record in the accounts hash: "balance held sequence floor unit status", the floor with ":ceiling" behind it where there is one.
+-- An account as its record in the accounts hash: "<balance> <sequence> <unit>". What is held stands behind the balance, "<balance>:<held>", and limits
+-- and status behind the unit, "<unit> <floor>[:<ceiling>] <status>", where they are not those of most accounts: nothing held, 0, no ceiling, active.
 -- In memory it has its balance and sequence, the texts of their first digits (text.lua), and two tables that are never changed, only replaced, since
 -- accounts share them: terms (floor, ceiling, unit, status and what follows from them) and held (what is held back, and the least balance that a
 -- debit may leave: held + floor).
 
 -- By the number that commands name it by.
-local function account_name(number) return ARGV[last_id + number] end
+local function account_name(number) return ARGV[FIRST - 1 + number] end
 
 -- What refuses debits and credits of an account, by its status.
 local STATUS = {
@@ -16,7 +17,7 @@ local STATUS = {
 local function held_back(terms, high, low)
     if high == 0 and low == 0 and terms.nothing_held then return terms.nothing_held end
     local least_high, least_low = plus(high, low, terms.floor_high, terms.floor_low)
-    return { high = high, low = low, least_high = least_high, least_low = least_low, text = ' ' .. amount_text(high, low) .. ' ' }
+    return { high = high, low = low, least_high = least_high, least_low = least_low, text = high == 0 and low == 0 and ' ' or ':' .. amount_text(high, low) .. ' ' }
 end
 
 local function limits_text(t)
@@ -31,7 +32,8 @@ local function terms_of(limits, unit, status)
         floor = limits.floor_high * BASE + limits.floor_low, ceiling = limits.ceiling_high and limits.ceiling_high * BASE + limits.ceiling_low or math.huge,
         unit = unit, status = status, no_debit = STATUS[status].debit, no_credit = STATUS[status].credit,
     }
-    terms.text = ' ' .. limits_text(terms) .. ' ' .. unit .. ' ' .. status
+    local limits = limits_text(terms)
+    terms.text = limits == '0' and status == 'active' and ' ' .. unit or ' ' .. unit .. ' ' .. limits .. ' ' .. status
     terms.nothing_held = held_back(terms, 0, 0)
     return terms
 end
@@ -62,32 +64,40 @@ local function exact(text)
     return #text < 19
 end
 
--- What a record says behind held and sequence: floor, ceiling, unit and status. Most accounts of a call share it, so it is read once.
+-- What a record says behind the sequence: unit, floor, ceiling and status. Most accounts of a call share it, so it is read once.
 local read_terms = {}
 local function read_once(text)
-    local floor, colon, ceiling, unit, status = match(text, '^ (%-?%d+)(:?)(%d*) ([^%s%z]+) (%S+)$')
-    if not floor or not exact(floor) or (colon == '') ~= (ceiling == '') or ceiling ~= '' and not exact(ceiling) or not STATUS[status] then return nil end
+    local floor, ceiling, status, unit, more = '0', '', 'active', match(text, '^ ([A-Z0-9_]+/%d+)(.*)$')
+    if not unit then return nil end
+    if more ~= '' then floor, ceiling, status = match(more, '^ (%-?%d+):?(%d*) (%S+)$') end
+    if not floor or not exact(floor) or ceiling ~= '' and not exact(ceiling) or not STATUS[status] then return nil end
     local limits = {}
     limits.floor_high, limits.floor_low = amount(floor)
     if ceiling ~= '' then limits.ceiling_high, limits.ceiling_low = amount(ceiling) end
-    read_terms[text] = terms_of(limits, unit, status)
-    return read_terms[text]
+    local terms = terms_of(limits, unit, status)
+    if terms.text ~= text then return nil end -- there is one way to write them
+    read_terms[text] = terms
+    return terms
 end
 
 -- Most records as they must be: balance, sequence and terms, with nothing held. A balance of 0 has its own pattern, for no other number begins with a 0.
-local PLAIN, EMPTY = '^(%-?[1-9]%d*) 0 ([1-9]%d*)( .+)$', '^(0) 0 ([1-9]%d*)( .+)$'
+local PLAIN, EMPTY = '^(%-?[1-9]%d*) ([1-9]%d*)( .+)$', '^(0) ([1-9]%d*)( .+)$'
 
 -- nil for a record that this ledger would not have written. Adding 0 makes a number of a text, for half of what tonumber costs.
 local function account(record)
-    local held, balance, sequence, text = '0', match(record, PLAIN)
+    local held, balance, sequence, text = '', match(record, PLAIN)
     if not balance or #balance > 18 then
-        balance, held, sequence, text = match(record, '^(%-?%d+) (%-?%d+) (%d+)( .+)$')
-        if not balance or not (exact(balance) and exact(held) and exact(sequence)) then return nil end
+        balance, held, sequence, text = match(record, '^(%-?%d+)(:?%-?%d*) (%d+)( .+)$')
+        if not balance or not (exact(balance) and exact(sequence)) then return nil end
+        if held ~= '' then
+            held = string.match(held, '^:(.+)$')
+            if not held or held == '0' or not exact(held) then return nil end
+        end
     end
     local terms = read_terms[text] or read_once(text)
     if not terms or #sequence > 15 then return nil end
     local high, low = amount(balance)
-    return { balance_high = high, balance_low = low, sequence = sequence + 0, held = held == '0' and terms.nothing_held or held_back(terms, amount(held)), terms = terms }
+    return { balance_high = high, balance_low = low, sequence = sequence + 0, held = held == '' and terms.nothing_held or held_back(terms, amount(held)), terms = terms }
 end
 
 -- What a credit must not do: pass the ceiling or 18 digits. nil = it does not.

@@ -50,10 +50,10 @@ function apart.credit(terms) return well_formed_booking(terms) and { sign = 1, b
 function apart.debit(terms) return well_formed_booking(terms) and { sign = -1, booking = terms ~= '' and terms } end
 
 function apart.hold(terms)
-    local given, expires, counter = string.match(terms, '^([1-9]%d*)\t([%d-]+)\t(.*)$')
-    if not given or not (expires == '-' or expires == '0' or string.find(expires, WHOLE)) or counter ~= '' and not string.find(counter, '^@[^\t\n]*$') then return nil end
+    local id, given, expires, counter = string.match(terms, '^([^\t\n]+)\t([1-9]%d*)\t([%d-]+)\t(.*)$')
+    if not id or not (expires == '-' or expires == '0' or string.find(expires, WHOLE)) or counter ~= '' and not string.find(counter, '^@[^\t\n]*$') then return nil end
     local high, low = amount(given)
-    return { high = high, low = low, expires = expires, counter = counter }
+    return { hold = id, high = high, low = low, expires = expires, counter = counter }
 end
 
 -- hold: its id; high and low: how much of it, nil for all that is left.

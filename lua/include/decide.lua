@@ -11,22 +11,21 @@
 -- HSET takes them; how many these are. Or nil and the answer that ends the call.
 local function decide_all(recent, old)
     local ARGV, accounts, records, asks, decided, states, read_terms, plain, two, match, format = ARGV, accounts, records, asks, decided, states, read_terms, plain, two, match, format
-    local row, ROW, rows, place, before_first, PLAIN, BASE, SHORT, ALONE = struct.unpack, ROW, rows, 1, FIRST - 2, PLAIN, BASE, SHORT, ALONE -- locals are found faster
+    local row, ROW, rows, ids, place, PLAIN, BASE, SHORT, ALONE = struct.unpack, ROW, rows, ids, 1, PLAIN, BASE, SHORT, ALONE -- locals are found faster
     local last_asked, ask, sign, begins, booked, amount_high, amount_low, amount_said, change -- of what the last command asked for, which often is the next one's
-    local applied, debited, rejected, position = ' ' .. now .. ' applied ', ' ' .. now .. ' applied -', ' ' .. now .. ' ', tonumber(believed_position)
-    local last, upper, pair = position % 100, '', plain -- the position's last two digits; the text of the others; and the texts for the last two
-    if position > 99 then upper, pair = format('%d', (position - last) / 100), two end
+    local position, clock = tonumber(believed_position), struct.pack('>I6', now)
+    local last, upper, pair = position % 100, clock, plain -- the position's last two digits; time and the text of the others; and the texts for the last two
+    if position > 99 then upper, pair = clock .. format('%d', (position - last) / 100), two end
     local outcomes, known, skipped, fresh, count, filled = { RECENT, '', chain }, {}, {}, {}, 0, changed
-    for at = 2, last_id - before_first do -- what was read has the marker at 1
+    for at = 2, given + 1 do -- what was read has the marker at 1
         local number, asked_for, high, low, fingerprint, following = row(ROW, rows, place)
         local alone = number >= ALONE
         if alone then number = number - ALONE end
-        local id, a, record = ARGV[before_first + at], accounts[number], nil
+        local id, a, record = ids[at - 1], accounts[number], nil
         if a == nil then record = records[number + 1] end
         local outcome = decided[id] or recent[at] or old[at]
         place = following
         if outcome then
-            if id == '' then return nil, invalid('id of command ' .. at - 1) end -- the marker is no outcome
             if record and take_apart(number) == nil then return nil, unreadable(number) end
             local word = string.sub(outcome, 1, 16) == fingerprint and ' remembered ' or ' reused '
             known[#known + 1], skipped[#skipped + 1] = at - 1 .. word .. string.sub(outcome, 17), at - 1
@@ -35,7 +34,7 @@ local function decide_all(recent, old)
             if asked_for ~= last_asked or low ~= amount_low or high ~= amount_high then
                 last_asked, ask, amount_high, amount_low = asked_for, asks[asked_for], high, low
                 if not ask or low >= BASE or high >= TOP then return nil, invalid('row of command ' .. at - 1) end
-                sign, begins, booked, amount_said = ask.sign, ask.sign == -1 and debited or applied, ask.booking, high == 0 and plain[low] or digits(high, low)
+                sign, begins, booked, amount_said = ask.sign, ask.sign == -1 and ' -' or ' ', ask.booking, high == 0 and plain[low] or digits(high, low)
                 change = sign and high < SHORT and sign * (high * BASE + low)
                 if sign and amount_said == '0' or not sign and amount_said ~= '0' then return nil, invalid('amount of command ' .. at - 1) end
             end
@@ -80,7 +79,7 @@ local function decide_all(recent, old)
                     end
                 else
                     local after
-                    after, said, booking = ask.decide(a, ask, id, fingerprint, number)
+                    after, said, booking = ask.decide(a, ask, fingerprint, number)
                     if after then
                         if after ~= a then a, accounts[number] = after, after end
                         high, low, n, terms, held = a.balance_high, a.balance_low, a.sequence, a.terms, a.held
@@ -88,9 +87,9 @@ local function decide_all(recent, old)
                 end
             end
             count, last = count + 1, last + 1
-            if last == 100 then last, upper, pair = 0, format('%d', (position + count) / 100), two end
+            if last == 100 then last, upper, pair = 0, clock .. format('%d', (position + count) / 100), two end
             if not n then
-                outcome = fingerprint .. upper .. pair[last] .. rejected .. said .. ' 0 ' .. (a and account_record(a) or '-')
+                outcome = fingerprint .. upper .. pair[last] .. ' ' .. said .. ' ' .. (a and account_record(a) or '-')
             else
                 if n < 100 then
                     s2 = plain[n]
@@ -99,8 +98,8 @@ local function decide_all(recent, old)
                     s1, s2 = plain[(n - s2) / 100], two[s2]
                 end
                 if balance then
-                    record = format('%d', balance) .. ' 0 ' .. s1 .. s2 .. text
-                    records[number + 1], states[filled + 1], states[filled + 2], filled = record, ARGV[last_id + number], record, filled + 2
+                    record = format('%d', balance) .. ' ' .. s1 .. s2 .. text
+                    records[number + 1], states[filled + 1], states[filled + 2], filled = record, ARGV[FIRST - 1 + number], record, filled + 2
                     outcome = fingerprint .. upper .. pair[last] .. begins .. said .. ' ' .. record
                 else
                     local b1, b2, b3 = a.limb_text, nil, nil

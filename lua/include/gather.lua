@@ -3,57 +3,60 @@
 -- Verbs that concern something besides the account.
 local CONCERNS = { hold = 'a new hold', capture = 'a hold', release = 'a hold', reverse = 'a command' }
 
--- The holds and the commands that commands name. Or what is wrong with one.
+-- The holds that are opened or named; or what is wrong with a command. What is to be reversed learns by which hashes it goes.
 local function gather_concerns()
-    local named, reversed, at, number, asked_for, _ = { '' }, {}, 1, nil, nil, nil
-    for i = FIRST, last_id do
-        number, asked_for, _, _, _, at = struct.unpack(ROW, rows, at)
-        local id, name, ask = ARGV[i], account_name(number % ALONE), asks[asked_for]
-        local concerns = ask and CONCERNS[ask.kind.verb]
-        if concerns == 'a new hold' then
-            if not name or string.find(id, '[\t\n]') or string.find(name, '[\t\n]') then return nil, nil, 'id or account' end -- they are words of records
-            named[#named + 1] = id
-        elseif concerns == 'a hold' then
-            named[#named + 1] = ask.hold
-        elseif concerns == 'a command' then
-            reversed[#reversed + 1] = string.match(ask.terms, '^[^\t]+')
+    local named, opening, hashed = { '' }, {}, given
+    for number, ask in ipairs(asks) do
+        local concerns = CONCERNS[ask.kind.verb]
+        if concerns == 'a command' then
+            ask.originals, hashed = { ids[hashed + 1], ids[hashed + 2] }, hashed + 2
+        elseif concerns then
+            named[#named + 1], opening[number] = ask.hold, concerns == 'a new hold'
         end
     end
-    return named, reversed
+    for at = 1, #rows, ROW_BYTES do
+        local number, asked_for = struct.unpack(ROW, rows, at)
+        local name = account_name(number % ALONE) or '\t'
+        if opening[asked_for] and string.find(name, '[\t\n]') then return nil, 'account of a hold' end -- it is a word of the hold's record
+    end
+    return named, hashed ~= #ids and 'number of ids'
 end
 
--- Finds ids, accounts and asks among the arguments. The holds and the commands that they name; or what is wrong.
+-- Finds ids, accounts and asks among the arguments. The holds that they concern, and what is wrong, if anything.
 local function gather()
-    last_id = FIRST - 1 + #rows / ROW_BYTES
-    last_account = last_id + (tonumber(accounts_given) or 0)
-    if last_id % 1 ~= 0 or not string.find(accounts_given, '^%d+$') or last_account > #ARGV then return nil, nil, 'number of arguments' end
+    local hashed = #hashes / HASH_BYTES
+    last_account = FIRST - 1 + (tonumber(accounts_given) or 0)
+    if given % 1 ~= 0 or not string.find(accounts_given, '^%d+$') or last_account > #ARGV then return nil, 'number of arguments' end
+    if hashed % 1 ~= 0 or hashed < given then return nil, 'number of ids' end
+    ids = { struct.unpack(string.rep(HASH, hashed), hashes) }
+    ids[hashed + 1] = nil -- where it ended
     local seen, concerned = {}, false
-    for i = last_id + 1, last_account do
+    for i = FIRST, last_account do
         local name = ARGV[i]
-        if name == '' or seen[name] then return nil, nil, 'account ' .. name end
+        if name == '' or seen[name] then return nil, 'account ' .. name end
         seen[name] = true
     end
     for i = last_account + 1, #ARGV do
         local ask, why = understand(ARGV[i])
-        if not ask then return nil, nil, why end
+        if not ask then return nil, why end
         asks[i - last_account], concerned = ask, concerned or CONCERNS[ask.kind.verb]
     end
     if concerned then return gather_concerns() end
-    return { '' }, {}
+    return { '' }, hashed ~= given and 'number of ids'
 end
 
--- Reads the records of the accounts by their number + 1. The outcomes by the number of the command + 1, of both buckets; or the key that does not
--- carry the head; or what cannot be read.
-local function read(named, reversed)
+-- Reads the records of the accounts by their number + 1. The outcomes by the number of the id + 1, of both buckets; or the key that does not carry the
+-- head; or what cannot be read.
+local function read(named)
     local function torn(key, values)
         return (values.err and key .. ': ' .. values.err) or (values[1] ~= believed_chain and key)
     end
-    records = redis.pcall('HMGET', ACCOUNTS, '', unpack(ARGV, last_id + 1, last_account))
-    local open, recent, old = redis.pcall('HMGET', HOLDS, unpack(named)), redis.pcall('HMGET', RECENT, '', unpack(ARGV, FIRST, last_id)), nil
+    records = redis.pcall('HMGET', ACCOUNTS, '', unpack(ARGV, FIRST, last_account))
+    local open, recent, old = redis.pcall('HMGET', HOLDS, unpack(named)), redis.pcall('HMGET', RECENT, '', unpack(ids)), nil
     if redis.pcall('HLEN', OLD) == 1 then
         old = redis.pcall('HMGET', OLD, '') -- before the first turn it has nothing else
     else
-        old = redis.pcall('HMGET', OLD, '', unpack(ARGV, FIRST, last_id))
+        old = redis.pcall('HMGET', OLD, '', unpack(ids))
     end
     local missing = torn('accounts', records) or torn('holds', open) or torn('recent outcomes', recent) or torn('old outcomes', old)
     if missing then return nil, nil, missing end
@@ -62,7 +65,7 @@ local function read(named, reversed)
         holds[named[at]] = open[at] and hold_of(open[at])
         if open[at] and not holds[named[at]] then return nil, nil, nil, 'hold ' .. named[at] end
     end
-    read_originals(reversed)
+    read_originals(recent, old)
     return recent, old
 end
 

@@ -21,8 +21,9 @@ end
 
 local function expired(expires) return expires ~= '-' and tonumber(expires) <= tonumber(now) end
 
--- hold: terms = "amount \t expires ms or - \t counter account or nothing"; needs amount <= available, like a debit, and moves nothing.
-local function hold(a, ask, id, _, number)
+-- hold: terms = "its id \t amount \t expires ms or - \t counter account or nothing"; needs amount <= available, like a debit, and moves nothing.
+local function hold(a, ask, _, number)
+    local id = ask.hold
     if holds[id] then return nil, 'COMMAND_ID_REUSED' end -- its outcome is forgotten, the hold is not: what is held must not be booked over
     if expired(ask.expires) then return nil, 'HOLD_EXPIRED' end
     local high, low = ask.high, ask.low
@@ -52,7 +53,7 @@ local function unhold(a, id, h, high, low)
 end
 
 -- capture: terms = "hold id \t amount or - [booking]"; a debit of what was set aside.
-local function capture(a, ask, _, _, number)
+local function capture(a, ask, _, number)
     local booking, h, high, low = ask.booking, part_of_hold(number, ask)
     if not h then return nil, high end
     if expired(h.expires) then return nil, 'HOLD_EXPIRED' end
@@ -65,7 +66,7 @@ local function capture(a, ask, _, _, number)
 end
 
 -- release: terms = "hold id \t amount or -"; gives back what was set aside.
-local function release(a, ask, _, _, number)
+local function release(a, ask, _, number)
     local h, high, low = part_of_hold(number, ask)
     if not h then return nil, high end
     local after, text = unhold(a, ask.hold, h, high, low)

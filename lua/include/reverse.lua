@@ -1,29 +1,29 @@
--- What Redis remembers of the commands that this call reverses: id -> { outcome with its fingerprint, total reversed so far, bucket of both }.
+-- What Redis remembers of the commands that this call reverses: hash of the id -> { outcome with its fingerprint, total reversed so far, bucket of both }.
 local originals = {}
 
--- The far end of a transfer goes by an id that the ledger made (limits.CreditID); totals stand under the id and a line's end, which no id has.
+-- The far end of a transfer goes by an id that the ledger made (limits.CreditID); totals stand under the hash of the id and a line's end.
 local function far_end(id) return '@credit/' .. id end
-local function total_field(id) return id .. '\n' end
+local function total_field(hash) return hash .. '\n' end
 
-local function read_originals(named)
+-- recent, old: what the buckets have by the number of the id + 1; the ids of what is reversed follow those of the commands.
+local function read_originals(recent, old)
     for _, bucket in ipairs({ RECENT, OLD }) do
-        for _, id in ipairs(named) do
-            for _, at in ipairs({ id, far_end(id) }) do
-                local found = redis.call('HMGET', bucket, at, total_field(at))
-                if found[1] then originals[at] = { outcome = found[1], total = found[2], bucket = bucket } end
-            end
+        local found = bucket == RECENT and recent or old
+        for i = given + 1, #ids do
+            local outcome = found[i + 1]
+            if outcome then originals[ids[i]] = { outcome = outcome, total = redis.call('HGET', bucket, total_field(ids[i])), bucket = bucket } end
         end
     end
 end
 
--- The command on this account (the first 6 bytes of a fingerprint stand for it) that goes by an id: what it is remembered under, what is known
--- of it, the sign and amount of its change and the tail of its record; no amount where it was rejected.
-local function original_of(id, fingerprint)
-    for _, at in ipairs({ id, far_end(id) }) do
+-- The command on this account (the first 6 bytes of a fingerprint stand for it) that goes by an id, the first of those that hashes stand for: the id, what
+-- is known of it, the sign and amount of its change and the tail of its record; no amount where it was rejected.
+local function original_of(id, hashes, fingerprint)
+    for i, at in ipairs(hashes) do
         if decided[at] and not originals[at] then originals[at] = { outcome = decided[at] } end
         local o = originals[at]
         if o and string.sub(o.outcome, 1, 6) == string.sub(fingerprint, 1, 6) then
-            return at, o, string.match(string.sub(o.outcome, 17), '^%d+ %d+ applied (%-?)(%d+) [^\t]*(.*)$')
+            return i == 1 and id or far_end(id), o, string.match(string.sub(o.outcome, 23), '^%d+ (%-?)(%d+) [^\t]*(.*)$')
         end
     end
 end
@@ -50,9 +50,9 @@ end
 
 -- reverse: terms = "command id \t amount or - \t 1: may break the floor"; undoes a change of this account, never more than it was. What it books
 -- goes back to where it came from.
-local function reverse(a, ask, _, fingerprint)
+local function reverse(a, ask, fingerprint)
     local named, given, forced = string.match(ask.terms, '^([^\t]+)\t([^\t]+)\t([01])$')
-    local id, original, sign, whole, tail = original_of(named, fingerprint)
+    local id, original, sign, whole, tail = original_of(named, ask.originals, fingerprint)
     if not whole or whole == '0' or string.find(tail, '^\treversed\t') then return nil, 'NOT_REVERSIBLE' end
     local from, to, legs = booked(tail)
     local near_end = to == '\tto\t@transit' and from == '' -- of a transfer, or a return
