@@ -149,20 +149,23 @@ func (a *applier) debits(ctx context.Context, lasting time.Duration, pick func()
 	return float64(a.done-begun) / spent.Seconds(), nil
 }
 
-// Apply measures apply.lua alone, on one account, for about the given time. It needs an empty shard 0.
-func Apply(ctx context.Context, store *lua.Store, depth int, lasting time.Duration) (perSecond float64, err error) {
+// newHotApplier is newApplier with one account that has more than a run can use up.
+func newHotApplier(ctx context.Context, store *lua.Store, depth int) (*applier, error) {
 	a, err := newApplier(ctx, store, depth)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	open, fund := openAndFund(hotAccount)
-	if _, err := a.batch(ctx, open, fund); err != nil {
-		return 0, err
-	}
+	_, err = a.batch(ctx, open, fund)
+	return a, err
+}
+
+// hotDebits measures apply.lua alone, on the account of newHotApplier, for about the given time.
+func (a *applier) hotDebits(ctx context.Context, lasting time.Duration) (perSecond float64, err error) {
 	if perSecond, err = a.debits(ctx, lasting, func() string { return hotAccount }); err != nil {
 		return 0, err
 	}
-	account, ok, err := store.Account(ctx, 0, hotAccount)
+	account, ok, err := a.store.Account(ctx, 0, hotAccount)
 	if err != nil || !ok {
 		return 0, fmt.Errorf("read the hot account: found %t: %w", ok, err)
 	}

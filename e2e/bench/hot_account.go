@@ -22,43 +22,63 @@ type Load struct {
 	PerSecond float64       // commands
 	CPU       time.Duration // of this process: writer, load, and Kafka where it is embedded
 	Redis     time.Duration // of Redis' CPU
-	Bytes     int           // of all events, keys and values
 }
 
-// HotAccount measures the whole path on one account: from the first command in Kafka to the last event committed in Kafka, with the writer,
-// Kafka, Redis and the load on the same cores. Then every event is read back: linked, one per command, the balance right.
-func HotAccount(ctx context.Context, environ []string, rdb *redis.Client, count int) (Load, error) {
-	var measured Load
-	bytes, err := hotRounds(ctx, environ, rdb, count, 1, func(_ int, l Load) { measured = l })
-	measured.Bytes = bytes
-	return measured, err
+// hotPath is the whole path on one account, with the writer, Kafka, Redis and the load on the same cores. Round by round Redis remembers, and the log holds,
+// ever more.
+type hotPath struct {
+	*path
+	hotLoad
+	rdb   *redis.Client
+	count int // debits of a round
+	done  int
 }
 
-// hotRounds is HotAccount, again and again on the same account, so that Redis remembers and the log holds ever more. It tells what each round took, and
-// returns the bytes of all.
-func hotRounds(ctx context.Context, environ []string, rdb *redis.Client, count, rounds int, took func(round int, l Load)) (bytes int, err error) {
+// startHot starts the writer and funds the account. End it with verify and close, or close alone.
+func startHot(ctx context.Context, environ []string, rdb *redis.Client, count int) (*hotPath, error) {
 	p, err := startPath(ctx, environ, 1, count)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
-	load := p.load(hotAccount)
-	if err := load.fund(ctx, hotAccount); err != nil { // the writer owns its shards and is warm
-		return 0, err
+	h := &hotPath{path: p, hotLoad: p.load(hotAccount), rdb: rdb, count: count}
+	if err := h.fund(ctx, hotAccount); err != nil { // the writer owns its shards and is warm
+		return nil, errors.Join(err, p.close())
 	}
-	for i := range rounds {
-		records, err := load.records(count, func(n int) *ledgerv1.Command { return debit(i*count+n, hotAccount) })
-		if err != nil {
-			return 0, err
-		}
-		measured, err := measure(ctx, rdb, count, func() error { return load.push(ctx, records, (i+1)*count+2) })
-		if err != nil {
-			return 0, err
-		}
-		took(i+1, measured)
+	return h, nil
+}
+
+// round measures from the first command in Kafka to the last event committed in Kafka.
+func (h *hotPath) round(ctx context.Context) (Load, error) {
+	records, err := h.records(h.count, func(n int) *ledgerv1.Command { return debit(h.done+n, hotAccount) })
+	if err != nil {
+		return Load{}, err
 	}
-	found, err := load.verifyHot(ctx, p, hotAccount, count*rounds)
+	h.done += h.count
+	return measure(ctx, h.rdb, h.count, func() error { return h.push(ctx, records, h.done+2) })
+}
+
+// verify reads every event back: linked, one per command, the balance right. It returns how many bytes they have.
+func (h *hotPath) verify(ctx context.Context) (bytes int, err error) {
+	found, err := h.verifyHot(ctx, h.path, hotAccount, h.done)
 	return found.bytes, err
+}
+
+// hotRounds runs so many rounds and verifies them. It tells what each took.
+func hotRounds(ctx context.Context, environ []string, rdb *redis.Client, count, rounds int, took func(round int, l Load)) (err error) {
+	h, err := startHot(ctx, environ, rdb, count)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.close()) }()
+	for i := range rounds {
+		load, err := h.round(ctx)
+		if err != nil {
+			return err
+		}
+		took(i+1, load)
+	}
+	_, err = h.verify(ctx)
+	return err
 }
 
 // measure tells what a load of so many commands takes.

@@ -21,21 +21,33 @@ redis.call('SET', KEYS[2], 1, 'EX', ARGV[2])
 return 1
 `)
 
-// Literature runs the per-command script, depth calls to a pipeline, on one account, for about the given time. Debits of 1.
-func Literature(ctx context.Context, rdb *redis.Client, depth int, lasting time.Duration) (perSecond float64, err error) {
-	const account, ttlSeconds = "literature:{hot}:balance", 86400
-	const funds = 1_000_000_000
-	if err := rdb.Set(ctx, account, funds, 0).Err(); err != nil {
-		return 0, err
+// literature runs the per-command script, depth calls to a pipeline, on one account. Debits of 1.
+type literature struct {
+	rdb   *redis.Client
+	depth int
+	done  int
+}
+
+const (
+	literatureAccount = "literature:{hot}:balance"
+	literatureFunds   = 1_000_000_000
+)
+
+func newLiterature(ctx context.Context, rdb *redis.Client, depth int) (*literature, error) {
+	if err := rdb.Set(ctx, literatureAccount, literatureFunds, 0).Err(); err != nil {
+		return nil, err
 	}
-	if err := literatureScript.Load(ctx, rdb).Err(); err != nil {
-		return 0, err
-	}
-	start, done := time.Now(), 0
+	return &literature{rdb: rdb, depth: depth}, literatureScript.Load(ctx, rdb).Err()
+}
+
+// measure goes on for about the given time. Debits per second.
+func (l *literature) measure(ctx context.Context, lasting time.Duration) (perSecond float64, err error) {
+	const ttlSeconds = 86400
+	start, begun := time.Now(), l.done
 	for time.Since(start) < lasting {
-		pipe := rdb.Pipeline()
-		for i := range depth {
-			literatureScript.EvalSha(ctx, pipe, []string{account, "literature:{hot}:id:" + strconv.Itoa(done+i)}, 1, ttlSeconds)
+		pipe := l.rdb.Pipeline()
+		for i := range l.depth {
+			literatureScript.EvalSha(ctx, pipe, []string{literatureAccount, "literature:{hot}:id:" + strconv.Itoa(l.done+i)}, 1, ttlSeconds)
 		}
 		replies, err := pipe.Exec(ctx)
 		if err != nil {
@@ -46,15 +58,15 @@ func Literature(ctx context.Context, rdb *redis.Client, depth int, lasting time.
 				return 0, fmt.Errorf("literature script answered %d: %w", n, err)
 			}
 		}
-		done += depth
+		l.done += l.depth
 	}
 	took := time.Since(start)
-	balance, err := rdb.Get(ctx, account).Int()
+	balance, err := l.rdb.Get(ctx, literatureAccount).Int()
 	if err != nil {
 		return 0, err
 	}
-	if balance != funds-done {
-		return 0, fmt.Errorf("literature script: balance %d after %d debits, want %d", balance, done, funds-done)
+	if balance != literatureFunds-l.done {
+		return 0, fmt.Errorf("literature script: balance %d after %d debits, want %d", balance, l.done, literatureFunds-l.done)
 	}
-	return float64(done) / took.Seconds(), nil
+	return float64(l.done-begun) / took.Seconds(), nil
 }

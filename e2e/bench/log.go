@@ -19,20 +19,18 @@ func Log(ctx context.Context, events int, report *Report) error {
 		return fmt.Errorf("a log of %d events: whole millions are possible", events)
 	}
 	return withRedis(ctx, apachePath, func(e *stack.Engines, rdb *redis.Client) error {
-		_, err := hotRounds(ctx, e.Environ, rdb, logRound, events/logRound, func(round int, l Load) { report.Add(logFigure(round, logRound, l)) })
-		return err
+		return hotRounds(ctx, e.Environ, rdb, logRound, events/logRound, func(round int, l Load) { report.Add(logFigure(round, logRound, l)) })
 	})
 }
 
 // log measures the same on the embedded Kafka: the first round and the last.
 func (b *bench) log(ctx context.Context) error {
 	return withRedis(ctx, onePath, func(e *stack.Engines, rdb *redis.Client) error {
-		_, err := hotRounds(ctx, e.Environ, rdb, b.size.Commands, b.size.Rounds, func(round int, l Load) {
+		return hotRounds(ctx, e.Environ, rdb, b.size.Commands, b.size.Rounds, func(round int, l Load) {
 			if round == 1 || round == b.size.Rounds {
 				b.report.Add(logFigure(round, b.size.Commands, l))
 			}
 		})
-		return err
 	})
 }
 

@@ -41,41 +41,57 @@ func uniform(accounts int) func() string {
 	return func() string { return manyName(r.IntN(accounts)) }
 }
 
-// ZipfAccounts measures the whole path like HotAccount, over many accounts that were opened before, on all shards that environ names.
-func ZipfAccounts(ctx context.Context, environ []string, rdb *redis.Client, writers, accounts, count int) (measured Load, err error) {
+// zipfPath is the whole path over many accounts that were opened before, by Zipf, on all shards that environ names.
+type zipfPath struct {
+	*path
+	*spread
+	rdb             *redis.Client
+	accounts, count int // debits of a round
+	done            int
+	pick            func() string
+}
+
+// startZipf starts the writers and opens the accounts. End it with verify and close, or close alone.
+func startZipf(ctx context.Context, environ []string, rdb *redis.Client, writers, accounts, count int) (*zipfPath, error) {
 	p, err := startPath(ctx, environ, writers, max(accounts, count))
 	if err != nil {
-		return measured, err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
-	load := p.spread()
-	openings, err := load.records(accounts, opening)
+	z := &zipfPath{path: p, spread: p.spread(), rdb: rdb, accounts: accounts, count: count, pick: zipf(accounts)}
+	openings, err := z.records(accounts, opening)
+	if err == nil {
+		err = z.push(ctx, openings)
+	}
 	if err != nil {
-		return measured, err
+		return nil, errors.Join(err, p.close())
 	}
-	if err := load.push(ctx, openings); err != nil {
-		return measured, err
-	}
-	pick := zipf(accounts)
-	debits, err := load.records(count, func(i int) *ledgerv1.Command { return debit(i, pick()) })
+	return z, nil
+}
+
+// round measures as a hotPath's does.
+func (z *zipfPath) round(ctx context.Context) (Load, error) {
+	debits, err := z.records(z.count, func(i int) *ledgerv1.Command { return debit(z.done+i, z.pick()) })
 	if err != nil {
-		return measured, err
+		return Load{}, err
 	}
-	if measured, err = measure(ctx, rdb, count, func() error { return load.push(ctx, debits) }); err != nil {
-		return measured, err
-	}
-	books, err := load.readBack(ctx)
+	z.done += z.count
+	return measure(ctx, z.rdb, z.count, func() error { return z.push(ctx, debits) })
+}
+
+// verify reads every event of every shard back, and adds up the accounts.
+func (z *zipfPath) verify(ctx context.Context) error {
+	books, err := z.readBack(ctx)
 	if err != nil {
-		return measured, err
+		return err
 	}
 	total := int64(0)
 	for _, b := range books {
 		total += b.balance
 	}
-	if len(books) != accounts || total != -int64(count) {
-		return measured, fmt.Errorf("%d accounts, %d in all, after %d debits", len(books), total, count)
+	if len(books) != z.accounts || total != -int64(z.done) {
+		return fmt.Errorf("%d accounts, %d in all, after %d debits", len(books), total, z.done)
 	}
-	return measured, nil
+	return nil
 }
 
 // Grown measures apply.lua on a shard that has so many accounts and remembers as many ids, or more: debits from all of them alike, then by Zipf.

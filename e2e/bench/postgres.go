@@ -17,11 +17,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// postgres is a private server for the time of one figure, with PostgreSQL's own defaults: fsync and synchronous_commit are on.
+// postgres is a private server for the time of a figure or two, with PostgreSQL's own defaults: fsync and synchronous_commit are on.
 type postgres struct {
 	dir    string
 	server *exec.Cmd
 	pool   *pgxpool.Pool
+
+	clients int
+	done    atomic.Int64 // debits
 }
 
 // startPostgres makes a cluster in a directory of its own. The server refuses to run as root: then it runs as the user postgres.
@@ -31,7 +34,7 @@ func startPostgres(ctx context.Context, clients int) (_ *postgres, err error) {
 		return nil, errors.New("no PostgreSQL: run scripts/install-engines.sh pg_ctlcluster:postgresql")
 	}
 	bin := filepath.Dir(found[len(found)-1])
-	p := &postgres{}
+	p := &postgres{clients: clients}
 	if p.dir, err = os.MkdirTemp("", "hotledger-postgres-"); err != nil {
 		return nil, err
 	}
@@ -62,7 +65,7 @@ func startPostgres(ctx context.Context, clients int) (_ *postgres, err error) {
 	}
 	for {
 		if err := p.pool.Ping(ctx); err == nil {
-			return p, nil
+			return p, p.open(ctx)
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
@@ -96,31 +99,28 @@ func (p *postgres) stop() {
 	_ = os.RemoveAll(p.dir)
 }
 
-// PostgresForUpdate debits one row the way that a database is usually asked to: BEGIN, SELECT ... FOR UPDATE, compare, UPDATE, COMMIT, with as many
-// clients at once, for about the given time. Debits of 1 per second.
-func PostgresForUpdate(ctx context.Context, clients int, lasting time.Duration) (perSecond float64, err error) {
-	p, err := startPostgres(ctx, clients)
-	if err != nil {
-		return 0, err
-	}
-	defer p.stop()
-	const funds = 1_000_000_000
+const postgresFunds = 1_000_000_000
+
+func (p *postgres) open(ctx context.Context) error {
 	if _, err := p.pool.Exec(ctx, "CREATE TABLE accounts (id text PRIMARY KEY, balance bigint NOT NULL)"); err != nil {
-		return 0, err
+		return err
 	}
-	if _, err := p.pool.Exec(ctx, "INSERT INTO accounts VALUES ($1, $2)", hotAccount, funds); err != nil {
-		return 0, err
-	}
-	var done atomic.Int64
-	start := time.Now()
+	_, err := p.pool.Exec(ctx, "INSERT INTO accounts VALUES ($1, $2)", hotAccount, postgresFunds)
+	return err
+}
+
+// measure debits one row the way that a database is usually asked to: BEGIN, SELECT ... FOR UPDATE, compare, UPDATE, COMMIT, with all clients at once,
+// for about the given time. Debits of 1 per second.
+func (p *postgres) measure(ctx context.Context, lasting time.Duration) (perSecond float64, err error) {
+	start, begun := time.Now(), p.done.Load()
 	var group errgroup.Group
-	for range clients {
+	for range p.clients {
 		group.Go(func() error {
 			for time.Since(start) < lasting {
 				if err := p.debit(ctx); err != nil {
 					return err
 				}
-				done.Add(1)
+				p.done.Add(1)
 			}
 			return nil
 		})
@@ -133,10 +133,10 @@ func PostgresForUpdate(ctx context.Context, clients int, lasting time.Duration) 
 	if err := p.pool.QueryRow(ctx, "SELECT balance FROM accounts WHERE id = $1", hotAccount).Scan(&balance); err != nil {
 		return 0, err
 	}
-	if balance != funds-done.Load() {
-		return 0, fmt.Errorf("balance %d after %d debits", balance, done.Load())
+	if balance != postgresFunds-p.done.Load() {
+		return 0, fmt.Errorf("balance %d after %d debits", balance, p.done.Load())
 	}
-	return float64(done.Load()) / took.Seconds(), nil
+	return float64(p.done.Load()-begun) / took.Seconds(), nil
 }
 
 func (p *postgres) debit(ctx context.Context) error {

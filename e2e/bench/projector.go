@@ -37,7 +37,7 @@ func Projector(ctx context.Context, engines *stack.Engines, rdb *redis.Client, e
 	}
 	defer func() { err = errors.Join(err, broker.Stop()) }()
 	engines.Environ = append(engines.Environ, "KAFKA_BROKERS="+strings.Join(broker.Addrs(), ","))
-	if _, err := HotAccount(ctx, engines.Environ, rdb, events-2); err != nil { // and what opens and funds it
+	if err := hotRounds(ctx, engines.Environ, rdb, events-2, 1, func(int, Load) {}); err != nil { // and what opens and funds it
 		return Projected{}, err
 	}
 	ledger, err := stack.Connect(engines, zap.NewNop())

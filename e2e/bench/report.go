@@ -2,8 +2,8 @@
 //
 //	name value unit ratio reference
 //
-// where ratio = value / reference's value, or 1 where the figure is a reference itself. What a load left behind is checked before its
-// figure counts.
+// where ratio = value / reference's value, or 1 where the figure is a reference itself; of figures that take turns with their reference, value and ratio
+// are medians (turns.go). What a load left behind is checked before its figure counts.
 package bench
 
 import (
@@ -35,7 +35,21 @@ func (r *Report) Add(f Figure) {
 	if value := r.values[f.Reference]; value != 0 { // 0: this run left it out
 		ratio, reference = f.Value/value, f.Reference
 	}
-	_, _ = fmt.Fprintf(r.out, "%s %s %s %.3g %s\n", f.Name, number(f.Value), f.Unit, ratio, reference)
+	r.line(f.Name, f.Value, f.Unit, ratio, reference)
+}
+
+// Compare prints a figure, commands per second, that took turns with its reference: medians, and how far the turns are apart.
+func (r *Report) Compare(name, reference string, took map[string][]Load) {
+	loads, beside := took[name], took[reference]
+	rates := sorted(loads, func(turn int) float64 { return loads[turn].PerSecond })
+	ratios := sorted(loads, func(turn int) float64 { return loads[turn].PerSecond / beside[turn].PerSecond })
+	r.values[name] = median(rates)
+	r.line(name, median(rates), "commands/s", median(ratios), reference)
+	r.Note("%s beside %s, least, median and most of %d turns: %.3g %.3g %.3g", name, reference, len(ratios), ratios[0], median(ratios), ratios[len(ratios)-1])
+}
+
+func (r *Report) line(name string, value float64, unit string, ratio float64, reference string) {
+	_, _ = fmt.Fprintf(r.out, "%s %s %s %.3g %s\n", name, number(value), unit, ratio, reference)
 }
 
 // number has three digits at least.

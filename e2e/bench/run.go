@@ -22,7 +22,10 @@ import (
 // Size is how long and how much.
 type Size struct {
 	Lasting    time.Duration // of each figure of one engine alone, and of each rate of the latencies
-	Commands   int           // of the whole path
+	Turns      int           // of figures that take turns with their reference
+	Turn       time.Duration // of each of one engine alone
+	TurnCount  int           // commands of each of the whole path
+	Commands   int           // of the whole path otherwise
 	Rounds     int           // of as many commands each, on one account and one log
 	Kept       int           // accounts, and command ids, of the memory figures
 	Remembered []int         // accounts, and command ids, of a shard on which apply.lua is measured
@@ -35,9 +38,10 @@ type Size struct {
 
 // The two sizes.
 var (
-	Quick = Size{Lasting: 2 * time.Second, Commands: 100_000, Rounds: 2, Kept: 20_000, Remembered: []int{2_000, 20_000}, Accounts: 20_000, Projected: 100_000}
-	Full  = Size{Lasting: 10 * time.Second, Commands: 1_000_000, Rounds: 10, Kept: 500_000, Remembered: []int{10_000, 1_000_000, 10_000_000}, Accounts: 1_000_000,
-		Projected: 1_000_000, Apache: true, Rebuilt: []int{5_000, 50_000, 500_000}, Compared: []int{10_000, 1_000_000}}
+	Quick = Size{Lasting: 2 * time.Second, Turns: 2, Turn: time.Second, TurnCount: 50_000, Commands: 100_000, Rounds: 2, Kept: 20_000, Remembered: []int{2_000, 20_000},
+		Accounts: 20_000, Projected: 100_000}
+	Full = Size{Lasting: 10 * time.Second, Turns: 9, Turn: 2 * time.Second, TurnCount: 250_000, Commands: 1_000_000, Rounds: 10, Kept: 500_000,
+		Remembered: []int{10_000, 1_000_000, 10_000_000}, Accounts: 1_000_000, Projected: 1_000_000, Apache: true, Rebuilt: []int{5_000, 50_000, 500_000}, Compared: []int{10_000, 1_000_000}}
 )
 
 const (
@@ -45,6 +49,13 @@ const (
 	depth = 500
 	// clients that wait for each answer, where a reference works like that.
 	clients = 50
+)
+
+// Figures that others are compared with.
+const (
+	literatureName = "literature_script"
+	postgresName   = "postgres_for_update"
+	hotName        = "hot_account"
 )
 
 // bench is one run on private engines.
@@ -59,8 +70,8 @@ var figures = []struct {
 	name    string
 	measure func(*bench, context.Context) error
 }{
-	{"literature_script", (*bench).literature}, {"watch_multi", (*bench).watchMulti}, {"postgres_for_update", (*bench).postgres},
-	{"apply", (*bench).apply}, {"verbs", (*bench).verbs}, {"hot_account", (*bench).hotAccount}, {"memory", (*bench).memory}, {"grown", (*bench).grown},
+	{literatureName, (*bench).literature}, {"watch_multi", (*bench).watchMulti}, {postgresName, (*bench).postgres},
+	{"apply", (*bench).apply}, {"verbs", (*bench).verbs}, {hotName, (*bench).hotAccount}, {"memory", (*bench).memory}, {"grown", (*bench).grown},
 	{"log", (*bench).log},
 	{"zipf_accounts", (*bench).zipf}, {"latency", (*bench).latency}, {"projector", (*bench).projector}, {"shards", (*bench).shards},
 	{"rebuild", (*bench).rebuild}, {"reconcile", (*bench).reconcile},
@@ -134,48 +145,98 @@ func withRedis(ctx context.Context, o stack.Options, measure func(*stack.Engines
 }
 
 func (b *bench) literature(ctx context.Context) error {
-	value, err := Literature(ctx, b.rdb, depth, b.size.Lasting)
-	b.report.Add(Figure{Name: "literature_script", Value: value, Unit: "commands/s"})
+	l, err := newLiterature(ctx, b.rdb, depth)
+	if err != nil {
+		return err
+	}
+	value, err := l.measure(ctx, b.size.Lasting)
+	b.report.Add(Figure{Name: literatureName, Value: value, Unit: "commands/s"})
 	return err
 }
 
 func (b *bench) watchMulti(ctx context.Context) error {
 	value, err := WatchMulti(ctx, b.rdb, clients, b.size.Lasting)
-	b.report.Add(Figure{Name: "watch_multi", Value: value, Unit: "commands/s", Reference: "literature_script"})
+	b.report.Add(Figure{Name: "watch_multi", Value: value, Unit: "commands/s", Reference: literatureName})
 	return err
 }
 
 func (b *bench) postgres(ctx context.Context) error {
-	value, err := PostgresForUpdate(ctx, clients, b.size.Lasting)
-	b.report.Add(Figure{Name: "postgres_for_update", Value: value, Unit: "commands/s", Reference: "literature_script"})
+	p, err := startPostgres(ctx, clients)
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	value, err := p.measure(ctx, b.size.Lasting)
+	b.report.Add(Figure{Name: postgresName, Value: value, Unit: "commands/s", Reference: literatureName})
 	return err
 }
 
 func (b *bench) apply(ctx context.Context) error {
-	value, err := Apply(ctx, lua.New(b.rdb), depth, b.size.Lasting)
-	b.report.Add(Figure{Name: "apply", Value: value, Unit: "commands/s", Reference: "literature_script"})
-	return err
+	l, err := newLiterature(ctx, b.rdb, depth)
+	if err != nil {
+		return err
+	}
+	a, err := newHotApplier(ctx, lua.New(b.rdb), depth)
+	if err != nil {
+		return err
+	}
+	took, err := takeTurns(ctx, b.size.Turns, contender{literatureName, perSecond(l.measure, b.size.Turn)}, contender{"apply", perSecond(a.hotDebits, b.size.Turn)})
+	if err != nil {
+		return err
+	}
+	b.report.Compare("apply", literatureName, took)
+	return nil
 }
 
+// hotAccount takes turns with both references.
 func (b *bench) hotAccount(ctx context.Context) error {
-	return withRedis(ctx, onePath, func(e *stack.Engines, rdb *redis.Client) error {
-		hot, err := HotAccount(ctx, e.Environ, rdb, b.size.Commands)
+	l, err := newLiterature(ctx, b.rdb, depth)
+	if err != nil {
+		return err
+	}
+	p, err := startPostgres(ctx, clients)
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	return b.withHot(ctx, func(hot *hotPath) error {
+		took, err := takeTurns(ctx, b.size.Turns,
+			contender{literatureName, perSecond(l.measure, b.size.Turn)}, contender{postgresName, perSecond(p.measure, b.size.Turn)}, contender{hotName, hot.round})
 		if err != nil {
 			return err
 		}
-		b.report.Add(Figure{Name: "hot_account", Value: hot.PerSecond, Unit: "commands/s", Reference: "literature_script"})
-		b.report.Add(Figure{Name: "hot_account_beside_postgres", Value: hot.PerSecond, Unit: "commands/s", Reference: "postgres_for_update"})
-		b.unitCosts("hot_account", hot)
-		b.report.Add(Figure{Name: "hot_account_event", Value: float64(hot.Bytes) / float64(b.size.Commands+2), Unit: "bytes"})
+		bytes, err := hot.verify(ctx)
+		if err != nil {
+			return err
+		}
+		took["hot_account_beside_postgres"] = took[hotName]
+		b.report.Compare("hot_account_beside_postgres", postgresName, took)
+		b.report.Compare(hotName, literatureName, took)
+		b.unitCosts(hotName, took[hotName])
+		b.report.Add(Figure{Name: "hot_account_event", Value: float64(bytes) / float64(hot.done+2), Unit: "bytes"})
 		return nil
 	})
 }
 
-// unitCosts are the CPU of a load, per command.
-func (b *bench) unitCosts(name string, l Load) {
-	perCommand := func(spent time.Duration) float64 { return float64(spent.Microseconds()) / float64(b.size.Commands) }
-	b.report.Add(Figure{Name: name + "_redis", Value: perCommand(l.Redis), Unit: "us/command"})
-	b.report.Add(Figure{Name: name + "_go", Value: perCommand(l.CPU), Unit: "us/command"})
+// withHot starts engines and the path on one account, and ends them after it.
+func (b *bench) withHot(ctx context.Context, measure func(*hotPath) error) error {
+	return withRedis(ctx, onePath, func(e *stack.Engines, rdb *redis.Client) (err error) {
+		hot, err := startHot(ctx, e.Environ, rdb, b.size.TurnCount)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, hot.close()) }()
+		return measure(hot)
+	})
+}
+
+// unitCosts are the CPU of the turns of a path, per command.
+func (b *bench) unitCosts(name string, turns []Load) {
+	perCommand := func(spent func(Load) time.Duration) float64 {
+		return median(sorted(turns, func(i int) float64 { return float64(spent(turns[i]).Microseconds()) / float64(b.size.TurnCount) }))
+	}
+	b.report.Add(Figure{Name: name + "_redis", Value: perCommand(func(l Load) time.Duration { return l.Redis }), Unit: "us/command"})
+	b.report.Add(Figure{Name: name + "_go", Value: perCommand(func(l Load) time.Duration { return l.CPU }), Unit: "us/command"})
 }
 
 // What the whole path on one shard needs, on either Kafka.
@@ -222,26 +283,40 @@ func short(n int) string {
 	return strconv.Itoa(n)
 }
 
-// zipf measures one shard with one writer, as the hot account has, and then what a Redis of many accounts would have: several shards, and more writers.
+// zipf takes turns with the hot account: one shard with one writer, as that has, and then what a Redis of many accounts would have, several shards and more
+// writers.
 func (b *bench) zipf(ctx context.Context) error {
 	for _, s := range []scale{{1, 1}, {4, 2}} {
 		path, name := onePath, "zipf_accounts"
 		if path.Shards = s.shards; s.shards > 1 {
 			name = fmt.Sprintf("%s_shards_%d_writers_%d", name, s.shards, s.writers)
 		}
-		err := withRedis(ctx, path, func(e *stack.Engines, rdb *redis.Client) error {
-			zipf, err := ZipfAccounts(ctx, e.Environ, rdb, s.writers, b.size.Accounts, b.size.Commands)
-			if err != nil {
-				return err
-			}
-			b.report.Add(Figure{Name: name, Value: zipf.PerSecond, Unit: "commands/s", Reference: "hot_account"})
-			b.unitCosts(name, zipf)
-			return nil
+		err := b.withHot(ctx, func(hot *hotPath) error {
+			return withRedis(ctx, path, func(e *stack.Engines, rdb *redis.Client) error {
+				zipf, err := startZipf(ctx, e.Environ, rdb, s.writers, b.size.Accounts, b.size.TurnCount)
+				if err != nil {
+					return err
+				}
+				return errors.Join(b.beside(ctx, hot, name, zipf), zipf.close())
+			})
 		})
 		if err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+func (b *bench) beside(ctx context.Context, hot *hotPath, name string, zipf *zipfPath) error {
+	took, err := takeTurns(ctx, b.size.Turns, contender{hotName, hot.round}, contender{name, zipf.round})
+	if err != nil {
+		return err
+	}
+	if err := zipf.verify(ctx); err != nil {
+		return err
+	}
+	b.report.Compare(name, hotName, took)
+	b.unitCosts(name, took[name])
 	return nil
 }
 
@@ -261,7 +336,7 @@ func (b *bench) projector(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b.report.Add(Figure{Name: "projector", Value: p.PerCore, Unit: "events/s/core", Reference: "hot_account"})
+		b.report.Add(Figure{Name: "projector", Value: p.PerCore, Unit: "events/s/core", Reference: hotName})
 		b.report.Add(Figure{Name: "projector_clickhouse", Value: p.ClickHouse, Unit: "us/event"})
 		b.report.Note("projector: %.0f events/s, ClickHouse and Kafka on the same cores; the process held %d MiB at most", p.PerSecond, p.PeakMemory>>20)
 		return nil
