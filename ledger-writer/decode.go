@@ -81,7 +81,7 @@ func (w *Writer) decodeRecord(p *part, r *kgo.Record, command *ledgerv1.Command)
 		return
 	}
 	refusal, problem := limits.Command(command)
-	if !limits.Recordable(command) {
+	if problem != nil && !limits.Recordable(command) {
 		// Without a name there is no outcome to remember.
 		w.bury(p, r, reason.Of(refusal).Code, problem.Error())
 		p.answer(command, &ledgerv1.Outcome{

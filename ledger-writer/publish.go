@@ -224,7 +224,8 @@ func (m *room) eventRecord(e *ledgerv1.Event, command []byte) (*kgo.Record, erro
 	r, headers := m.record()
 	*r = kgo.Record{
 		Topic: topics.Events, Partition: int32(o.GetShard()), Key: names[len(id):], Value: value,
-		Headers: cloudevents.AppendHeaders(headers, cloudevents.Event, names[:len(id):len(id)]),
+		Headers:   cloudevents.AppendHeaders(headers, cloudevents.Event, names[:len(id):len(id)]),
+		Timestamp: o.GetDecidedAt().AsTime(), // the broker puts its own; the client would ask the clock for one
 	}
 	return r, nil
 }

