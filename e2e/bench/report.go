@@ -45,7 +45,7 @@ func (r *Report) Compare(name, reference string, took map[string][]Load) {
 	ratios := sorted(loads, func(turn int) float64 { return loads[turn].PerSecond / beside[turn].PerSecond })
 	r.values[name] = median(rates)
 	r.line(name, median(rates), "commands/s", median(ratios), reference)
-	r.Note("%s beside %s, least, median and most of %d turns: %.3g %.3g %.3g", name, reference, len(ratios), ratios[0], median(ratios), ratios[len(ratios)-1])
+	r.Note("%s is %.3g to %.3g times %s in %d turns", name, ratios[0], ratios[len(ratios)-1], reference, len(ratios))
 }
 
 func (r *Report) line(name string, value float64, unit string, ratio float64, reference string) {

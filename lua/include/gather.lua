@@ -3,7 +3,7 @@
 -- Verbs that concern something besides the account.
 local CONCERNS = { hold = 'a new hold', capture = 'a hold', release = 'a hold', reverse = 'a command' }
 
--- The holds that are opened or named; or what is wrong with a command. What is to be reversed learns by which hashes it goes.
+-- The holds that are opened or named; and what is wrong with the arguments, if anything. What reverses learns by which hashes its original goes.
 local function gather_concerns()
     local named, opening, hashed = { '' }, {}, given
     for number, ask in ipairs(asks) do
