@@ -104,7 +104,7 @@ type Answer struct {
 	Err   error  // likewise; then the rest is zero
 
 	call    *Prepared
-	known   []string
+	known   []any
 	records []any
 }
 
@@ -195,7 +195,7 @@ func (c Call) bodies() []byte {
 func (p *Prepared) prepare(window time.Duration) []any {
 	c := p.Call
 	n := len(c.Commands)
-	ids, rows := make([]byte, 0, len(idHash{})*n), make([]byte, 0, rowBytes*n)
+	ids, rows := make([]byte, 0, idHashBytes*n), make([]byte, 0, rowBytes*n)
 	var reversed []byte
 	accounts, asks := numbered{numbers: map[string]int{}}, numbered{numbers: map[string]int{}}
 	times := make([]int, n+1) // that an account comes, by number
@@ -289,12 +289,11 @@ func (p *Prepared) send() []any {
 
 func (p *Prepared) answer(reply []any) (Answer, error) {
 	a := Answer{call: p}
-	var known []any
 	if len(reply) == 5 {
-		var isKnown, isRecords bool
-		known, isKnown = reply[3].([]any)
-		if a.records, isRecords = reply[4].([]any); isKnown && isRecords {
-			reply = reply[:3]
+		known, isKnown := reply[3].([]any)
+		records, isRecords := reply[4].([]any)
+		if isKnown && isRecords {
+			reply, a.known, a.records = reply[:3], known, records
 		}
 	}
 	head, rest, err := answer(reply)
@@ -305,9 +304,6 @@ func (p *Prepared) answer(reply []any) (Answer, error) {
 		return Answer{}, fmt.Errorf("script answered %q after the head, not two lists", rest)
 	}
 	a.Head = head
-	if a.known, err = texts(known); err != nil {
-		return Answer{}, err
-	}
 	if head != p.Expected {
 		a.Entry = head.outboxID()
 	}
@@ -316,9 +312,13 @@ func (p *Prepared) answer(reply []any) (Answer, error) {
 
 // decisions puts the records of new outcomes and the known ones back into the order of the commands; the new ones lead from the expected head's
 // position to that of the one that Redis answered.
-func (c Call) decisions(head Head, known []string, records []any) ([]Decision, error) {
+func (c Call) decisions(head Head, known, records []any) ([]Decision, error) {
 	decisions, rooms := make([]Decision, len(c.Commands)), make([]room, len(c.Commands))
-	for _, said := range known {
+	knows, err := texts(known)
+	if err != nil {
+		return nil, err
+	}
+	for _, said := range knows {
 		if err := c.takeKnown(decisions, rooms, said); err != nil {
 			return nil, err
 		}

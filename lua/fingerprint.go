@@ -21,29 +21,26 @@ const accountBytes = 6
 // OutcomeField is the field that remembers the outcome of a command in OutcomesKey or OldOutcomesKey: 14 bytes of its id's SHA-256. Ids are of any
 // length, and most are of 36 bytes: a hash takes a third of the place. That two of 10^11 ids have the same has a chance of one in 10^12.
 func OutcomeField(commandID string) string {
-	hash := hashOfID(commandID)
-	return string(hash[:])
+	return string(appendHash(nil, commandID))
 }
 
-type idHash [14]byte
+const idHashBytes = 14
 
 func appendHash(b []byte, commandID string) []byte {
-	hash := hashOfID(commandID)
-	return append(b, hash[:]...)
+	sum := sumOf(commandID)
+	return append(b, sum[:idHashBytes]...)
 }
 
-func hashOfID(commandID string) idHash {
-	var room [128]byte // for most ids
-	sum := sha256.Sum256(append(room[:0], commandID...))
-	return idHash(sum[:])
+func sumOf(text string) [sha256.Size]byte {
+	var room [128]byte // for most ids and accounts
+	return sha256.Sum256(append(room[:0], text...))
 }
 
 // accountHash is an account's part of the fingerprints of its commands.
 type accountHash [accountBytes]byte
 
 func hashOfAccount(account string) accountHash {
-	var room [128]byte // for most accounts
-	sum := sha256.Sum256(append(room[:0], account...))
+	sum := sumOf(account)
 	return accountHash(sum[:])
 }
 

@@ -216,7 +216,8 @@ func parseTime(record string) int64 {
 }
 
 func appendTime(b []byte, ms int64) []byte {
-	padded := binary.BigEndian.AppendUint64(nil, uint64(ms))
+	var padded [8]byte
+	binary.BigEndian.PutUint64(padded[:], uint64(ms))
 	return append(b, padded[len(padded)-timeBytes:]...)
 }
 

@@ -60,10 +60,10 @@ local changed, outcomes, holds, totals = {}, { RECENT, '', after_chain }, {}, {}
 for i = FIRST, #ARGV, WIDTH do
     local id, name, record = ARGV[i], ARGV[i + 1], ARGV[i + 3]
     outcomes[#outcomes + 1], outcomes[#outcomes + 2] = sub(id, 1, HASH_BYTES), ARGV[i + 2] .. record
-    local delta, rest, tail = match(record, '^......%d+ (%S+) ([^\t]+)(.*)$')
-    local rejected = delta and match(delta, '^[A-Z]')
-    if not delta or not rejected and not match(delta, '^%-?%d+$') then return redis.error_reply('INVALID_ARGUMENT record of event ' .. (i - FIRST) / WIDTH + 1) end
-    if not rejected then
+    local delta, rest, tail = match(record, '^......%d+ (%-?%d+) ([^\t]+)(.*)$')
+    if not delta then rest, tail = match(record, '^......%d+ [A-Z]%S* ([^\t]+)(.*)$') end -- a rejection
+    if not rest then return redis.error_reply('INVALID_ARGUMENT record of event ' .. (i - FIRST) / WIDTH + 1) end
+    if delta then
         local at = changed[name]
         if not at then
             at = {}

@@ -39,8 +39,7 @@ func (r *Report) Add(f Figure) {
 }
 
 // Compare prints a figure, commands per second, that took turns with its reference: medians, and how far the turns are apart.
-func (r *Report) Compare(name, reference string, took map[string][]Load) {
-	loads, beside := took[name], took[reference]
+func (r *Report) Compare(name string, loads []Load, reference string, beside []Load) {
 	rates := sorted(loads, func(turn int) float64 { return loads[turn].PerSecond })
 	ratios := sorted(loads, func(turn int) float64 { return loads[turn].PerSecond / beside[turn].PerSecond })
 	r.values[name] = median(rates)

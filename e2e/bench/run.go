@@ -184,7 +184,7 @@ func (b *bench) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.report.Compare("apply", literatureName, took)
+	b.report.Compare("apply", took["apply"], literatureName, took[literatureName])
 	return nil
 }
 
@@ -209,9 +209,8 @@ func (b *bench) hotAccount(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		took["hot_account_beside_postgres"] = took[hotName]
-		b.report.Compare("hot_account_beside_postgres", postgresName, took)
-		b.report.Compare(hotName, literatureName, took)
+		b.report.Compare("hot_account_beside_postgres", took[hotName], postgresName, took[postgresName])
+		b.report.Compare(hotName, took[hotName], literatureName, took[literatureName])
 		b.unitCosts(hotName, took[hotName])
 		b.report.Add(Figure{Name: "hot_account_event", Value: float64(bytes) / float64(hot.done+2), Unit: "bytes"})
 		return nil
@@ -315,7 +314,7 @@ func (b *bench) beside(ctx context.Context, hot *hotPath, name string, zipf *zip
 	if err := zipf.verify(ctx); err != nil {
 		return err
 	}
-	b.report.Compare(name, hotName, took)
+	b.report.Compare(name, took[name], hotName, took[hotName])
 	b.unitCosts(name, took[name])
 	return nil
 }

@@ -51,13 +51,12 @@ func transferEnds(i int) (near, far *ledgerv1.Command) {
 
 // applyPairs calls apply.lua for about the given time with pairs that take 1 from the hot account each.
 func applyPairs(ctx context.Context, store *lua.Store, lasting time.Duration, pair func(int) (first, second *ledgerv1.Command)) (perSecond float64, err error) {
-	a, err := newApplier(ctx, store, depth)
+	a, err := newHotApplier(ctx, store, depth)
 	if err != nil {
 		return 0, err
 	}
-	open, fund := openAndFund(hotAccount)
 	other, _ := openAndFund(receiver)
-	if _, err := a.batch(ctx, open, fund, other); err != nil {
+	if _, err := a.batch(ctx, other); err != nil {
 		return 0, err
 	}
 	commands := make([]*ledgerv1.Command, 0, callsPerBatch*depth)

@@ -17,7 +17,7 @@ local function decide_all(recent, old)
     local last, upper, pair = position % 100, clock, plain -- the position's last two digits; time and the text of the others; and the texts for the last two
     if position > 99 then upper, pair = clock .. format('%d', (position - last) / 100), two end
     local outcomes, known, skipped, fresh, count, filled = { RECENT, '', chain }, {}, {}, {}, 0, changed
-    for at = 2, given + 1 do -- what was read has the marker at 1
+    for at = 2, command_count + 1 do -- what was read has the marker at 1
         local number, asked_for, high, low, fingerprint, following = row(ROW, rows, place)
         local alone = number >= ALONE
         if alone then number = number - ALONE end

@@ -5,7 +5,7 @@ local CONCERNS = { hold = 'a new hold', capture = 'a hold', release = 'a hold', 
 
 -- The holds that are opened or named; and what is wrong with the arguments, if anything. What reverses learns by which hashes its original goes.
 local function gather_concerns()
-    local named, opening, hashed = { '' }, {}, given
+    local named, opening, hashed = { '' }, {}, command_count
     for number, ask in ipairs(asks) do
         local concerns = CONCERNS[ask.kind.verb]
         if concerns == 'a command' then
@@ -26,8 +26,8 @@ end
 local function gather()
     local hashed = #hashes / HASH_BYTES
     last_account = FIRST - 1 + (tonumber(accounts_given) or 0)
-    if given % 1 ~= 0 or not string.find(accounts_given, '^%d+$') or last_account > #ARGV then return nil, 'number of arguments' end
-    if hashed % 1 ~= 0 or hashed < given then return nil, 'number of ids' end
+    if command_count % 1 ~= 0 or not string.find(accounts_given, '^%d+$') or last_account > #ARGV then return nil, 'number of arguments' end
+    if hashed % 1 ~= 0 or hashed < command_count then return nil, 'number of ids' end
     ids = { struct.unpack(string.rep(HASH, hashed), hashes) }
     ids[hashed + 1] = nil -- where it ended
     local seen, concerned = {}, false
@@ -42,7 +42,7 @@ local function gather()
         asks[i - last_account], concerned = ask, concerned or CONCERNS[ask.kind.verb]
     end
     if concerned then return gather_concerns() end
-    return { '' }, hashed ~= given and 'number of ids'
+    return { '' }, hashed ~= command_count and 'number of ids'
 end
 
 -- Reads the records of the accounts by their number + 1. The outcomes by the number of the id + 1, of both buckets; or the key that does not carry the

@@ -9,7 +9,7 @@ local function total_field(hash) return hash .. '\n' end
 local function read_originals(recent, old)
     for _, bucket in ipairs({ RECENT, OLD }) do
         local found = bucket == RECENT and recent or old
-        for i = given + 1, #ids do
+        for i = command_count + 1, #ids do
             local outcome = found[i + 1]
             if outcome then originals[ids[i]] = { outcome = outcome, total = redis.call('HGET', bucket, total_field(ids[i])), bucket = bucket } end
         end
